@@ -36,6 +36,7 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.nvvm import FEWEST_WORKGROUPS, MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.errors import UnsupportedError
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.shapes import constant_value
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -49,8 +50,6 @@ SCRATCH_LINE = 128
 
 SHARED_ALIGNMENT = 128
 """Minimum alignment of a kernel's shared memory, in bytes."""
-
-DEFAULT_THREADS = 128
 
 TENSOR_MAP = "irees_tensor_map"
 
@@ -123,7 +122,7 @@ class KernelPrinter(Printer):
 def threads_of(op: Operation) -> int:
     """Threads per workgroup of a loop."""
     found = op.attributes.get("threads")
-    return found.value.data if isinstance(found, IntegerAttr) else DEFAULT_THREADS
+    return found.value.data if isinstance(found, IntegerAttr) else NVIDIA.threads
 
 
 def launch_bounds(op: Operation) -> str:

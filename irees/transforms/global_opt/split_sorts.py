@@ -25,8 +25,9 @@ A topk of more than a quarter of a run is the first part of a sort.
 Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
 that are not those of numbers. And a topk with a row for every multiprocessor: a workgroup finds
 the first of a row by its digits without a copy of it, so that no row is too long for that. And one
-row of LONG_ROW and more: all workgroups sort it together (`irees-gpu-lower-linalg-ext`), with five
-accesses for each element and digit, and a merge has two for each halving of a run, again and again.
+row of `NVIDIA.long_row` or more: all workgroups sort it together (`irees-gpu-lower-linalg-ext`),
+with five accesses for each element and digit, and a merge has two for each halving of a run, again
+and again.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.global_opt.utils.slices import cut, join
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.orders import LONG_ROW, Order
+from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, is_static
@@ -86,7 +88,7 @@ def is_wide(op: ext.SortOp) -> bool:
     assert isinstance(key, TensorType)
     size = key.get_shape()[op.dimension.value.data]
     one = prod(key.get_shape()) == size
-    return one and size >= LONG_ROW and getattr(key.element_type, "bitwidth", 0) in DIGITS
+    return one and size >= NVIDIA.long_row and getattr(key.element_type, "bitwidth", 0) in DIGITS
 
 
 def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str | None:

@@ -19,11 +19,6 @@ from irees.transforms.utils.shapes import IndexBuilder
 
 DESCENDING = {"ogt", "oge", "ugt", "uge", "sgt", "sge"}
 ASCENDING = {"olt", "ole", "ult", "ule", "slt", "sle"}
-LONG_ROW = 1 << 17
-"""
-Row length from which all workgroups of a GPU sort a row together, by radix sort: three launches per
-digit take less time than merging the sorted runs of single workgroups.
-"""
 
 FLOAT = arith.CMPF_COMPARISON_OPERATIONS
 INTEGER = arith.CMPI_COMPARISON_OPERATIONS

@@ -153,8 +153,8 @@ def digits() -> None:
 
 def many_workgroups() -> None:
     """Parts of a row."""
-    wide_sort.LEAST = 256
-    wide_sort.LONG_ROW = split_sorts.LONG_ROW = 600
+    wide_sort.NVIDIA = replace(wide_sort.NVIDIA, least_part=256, long_row=600)
+    split_sorts.NVIDIA = replace(split_sorts.NVIDIA, long_row=600)
     x = random.integers(-9, 9, (1, 700)).astype(np.int8)
     numbers = np.arange(700, dtype=np.int64).reshape(1, 700)
     _, where = compiled(kernels.sort(1, 700, "i8", "sle"))(x, numbers)
@@ -163,7 +163,7 @@ def many_workgroups() -> None:
 
 def scatters() -> None:
     """Elements that meet by one workgroup, and each way of many."""
-    wide_sort.LEAST = 100
+    wide_sort.NVIDIA = replace(wide_sort.NVIDIA, least_part=100)
     target, updates = np.zeros((20, 3), np.float32), whole(300, 3)
     places = random.integers(-1, 21, (300, 1)).astype(np.int32)
     inside = (places[:, 0] >= 0) & (places[:, 0] < 20)
@@ -184,7 +184,7 @@ def scatters() -> None:
 def shared_tiles() -> None:
     """Parts of sums that workgroups leave to one of them."""
     GPUS["sm_80"] = replace(GPUS["sm_80"], multiprocessors=4)
-    gpu_stream_k.LAUNCH = 0
+    gpu_stream_k.NVIDIA = replace(gpu_stream_k.NVIDIA, launch_steps=0)
     a, b, c = whole(40, 512), whole(512, 64), whole(64)
     program = compiled(kernels.matmul(40, 64, 512))
     assert "= atomicAdd(" in "".join(program.sources.values())

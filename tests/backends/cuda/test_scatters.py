@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -52,7 +53,7 @@ def program(text: str, way: str):
     with pytest.MonkeyPatch.context() as patch:
         if way in WAYS:
             patch.setattr(_wide_scatter, "way_for", WAYS[way])
-            patch.setattr(_wide_sort, "LEAST", 16)
+            patch.setattr(_wide_sort, "NVIDIA", replace(_wide_sort.NVIDIA, least_part=16))
         target = TARGET if way in WAYS else way
         # From a module, so that the cache of programs does not keep it.
         return irees.compile(irees.import_mlir(text), target=target, fp="strict", opt_level=1)

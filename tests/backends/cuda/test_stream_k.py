@@ -26,6 +26,9 @@ from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
 
+FREE = replace(gpu_stream_k.NVIDIA, launch_steps=0)
+"""Sharing costs nothing, so that more is shared."""
+
 FACTOR = load()
 random = np.random.default_rng(0)
 PASS = "irees-gpu-stream-k"
@@ -104,7 +107,7 @@ def test_a_body_that_asks_where_it_is():
 @pytest.mark.usefixtures("few_multiprocessors")
 def test_every_call_gives_the_same_bits(monkeypatch):
     """Where four share a tile."""
-    monkeypatch.setattr(gpu_stream_k, "LAUNCH", 0)
+    monkeypatch.setattr(gpu_stream_k, "NVIDIA", FREE)
     a, b = (random.standard_normal(s).astype(np.float16) for s in ((160, 4096), (4096, 32)))
     program, (done,) = compiled(kernels.widening_matmul(160, 32, 4096, "f16"))
     assert "1 of 5 tiles shared by 4 workgroups" in done.text
@@ -197,7 +200,7 @@ def test_tiles_for_a_real_gpu(arch, shape, says):
 def test_products_of_warpgroups(monkeypatch, boxes):
     """Parts that arrive in boxes are numbered through all tiles of a workgroup."""
     monkeypatch.setitem(GPUS, "sm_90", replace(GPUS["sm_90"], multiprocessors=4))
-    monkeypatch.setattr(gpu_stream_k, "LAUNCH", 0)
+    monkeypatch.setattr(gpu_stream_k, "NVIDIA", FREE)
     only, k = (WarpgroupBlocking(64, 64, 64, 4),), 1096
     monkeypatch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
     monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: ())
@@ -232,8 +235,7 @@ def test_any_product(element, order, m, n, k, multiprocessors, seed):
     with pytest.MonkeyPatch.context() as patch:
         facts = replace(GPUS["sm_80"], multiprocessors=multiprocessors)
         patch.setitem(GPUS, "sm_80", facts)
-        # Sharing costs nothing, so that more is shared.
-        patch.setattr(gpu_stream_k, "LAUNCH", 0)
+        patch.setattr(gpu_stream_k, "NVIDIA", FREE)
         program, done = compiled(kernels.widening_matmul(m, n, k, element, order))
     event(f"{len(done)} shared")
     a, b = whole(m, k), whole(k, n)

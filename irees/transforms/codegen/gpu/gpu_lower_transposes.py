@@ -41,6 +41,7 @@ from irees.dialects.upstream.gpu import (
 )
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.segments import is_mapped, threads
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -53,9 +54,6 @@ from irees.transforms.utils.shapes import (
 )
 from irees.transforms.utils.structured import maps
 from irees.transforms.utils.views import subview
-
-MOST_BYTES = 8 << 10
-"""Maximum size of a tile in bytes, so that several workgroups fit on a multiprocessor."""
 
 
 def crossing_operand(op: linalg.GenericOp) -> int | None:
@@ -82,7 +80,8 @@ def why_not(op: linalg.GenericOp, position: int) -> str | None:
     if None in bounds:
         return "the tile has no known size"
     size = prod(b for b in bounds if b is not None) * element_bytes(kind)
-    return None if size <= MOST_BYTES else f"a tile of {size} bytes, and {MOST_BYTES} at most"
+    most = NVIDIA.transposed_bytes
+    return None if size <= most else f"a tile of {size} bytes, and {most} at most"
 
 
 def bound_of(buffer: SSAValue, axis: int) -> int | None:

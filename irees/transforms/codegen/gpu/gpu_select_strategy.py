@@ -42,6 +42,7 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of, is_strict, matrix_kinds_of
 from irees.remarks import remark
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
     AnyBlocking,
@@ -57,8 +58,6 @@ from irees.transforms.codegen.gpu.utils.blocking import (
 )
 from irees.transforms.codegen.gpu.utils.boxes import boxes_of
 from irees.transforms.codegen.gpu.utils.tiles import (
-    DYNAMIC_GUESS,
-    THREADS,
     attention_tiles,
     row_tiles,
     square_tiles,
@@ -96,7 +95,7 @@ def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAtt
             roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
             assert roles is not None
             tiles = attention_tiles(group, attention, roles.m[-1])
-            write_config(group, number, tiles, THREADS, chosen)
+            write_config(group, number, tiles, NVIDIA.threads, chosen)
             continue
         heavy = next(
             (
@@ -144,7 +143,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
         tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
         best = [tiles[loop] for loop in loops]
-        count = workgroups(member.sizes, tiles, DYNAMIC_GUESS)
+        count = workgroups(member.sizes, tiles, NVIDIA.assumed_trip_count)
         whole = isinstance(blocking, WarpgroupBlocking)
         reason = fits(blocking, op, machine.warpgroup_shared_bytes if whole else shared)
         if reason is None and isinstance(blocking, WarpgroupBlocking):
@@ -183,7 +182,7 @@ def write_config(
         entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
         if not isinstance(block, int) and block[0] == position:
             entries |= block[1].as_entries()
-        if isinstance(block, int) and threads != THREADS:
+        if isinstance(block, int) and threads != NVIDIA.threads:
             entries["threads"] = threads
         member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         entries["sizes"] = [max(-1, size) for size in member.sizes]

@@ -45,24 +45,13 @@ from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.surroundings import fill_of
 from irees.transforms.codegen.gpu.utils.blocking import blocking_of, sides, why_no_blocks
 from irees.transforms.codegen.gpu.utils.segments import is_free, is_mapped
 from irees.transforms.codegen.gpu.utils.shares import STREAM_K, counts_of, depth_of, is_inside
 from irees.transforms.utils.shapes import constant_value, element_bytes, mixed
 from irees.transforms.utils.structured import iterators, loop_sources, static_ranges
-
-LAUNCH = 16
-"""Reduction steps of 0.1 us in which a workgroup moves the target's `launch_bytes`."""
-
-FROM_CACHE = 3
-"""Ratio of L2 to memory bandwidth: 5 TB/s to 1.6 TB/s on an A100."""
-
-MOST_SHARES = 16
-"""Maximum workgroups per tile: one of them reads the partial sums of all."""
-
-LEAST_STEPS = 4
-"""Minimum reduction steps per workgroup: the number of pipeline stages in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +81,15 @@ class Waves:
         """Returns the steps of shared tiles, partial sums included, or None above the limits."""
         share = tiles * self.depth // workgroups
         sharing = min(workgroups, -(-self.depth // max(1, share)) + 1)
-        if share < LEAST_STEPS or sharing > MOST_SHARES:
+        if share < NVIDIA.least_shared_steps or sharing > NVIDIA.workgroups_per_tile:
             return None
         # A workgroup stores partial sums of its first and last tile, and may read all of a tile.
         moved = (2 + sharing) * self.tile_bytes
-        cost = -(-moved * LAUNCH // (FROM_CACHE * self.launch_bytes))
+        cost = -(-moved * NVIDIA.launch_steps // (NVIDIA.l2_bandwidth * self.launch_bytes))
         return -(-tiles * self.depth // workgroups) + cost
 
     def best(self) -> Way | None:
-        """Returns the partition with the fewest steps, or None if it saves less than 1/8."""
+        """Returns the partition with the fewest steps, or None if it saves too little."""
         waves, best = self.tiles // self.workgroups, None
         for before in (waves, waves - 1):
             rest = self.tiles - before * self.workgroups
@@ -112,7 +101,8 @@ class Waves:
                     continue
                 way = Way(before * self.depth + steps, rest, workgroups)
                 best = way if best is None or way.steps < best.steps else best
-        return best if best is not None and best.steps <= self.whole() * 7 // 8 else None
+        most = self.whole() * NVIDIA.shared_tiles
+        return best if best is not None and best.steps <= most else None
 
 
 def most_points(op: linalg.GenericOp) -> list[int]:

@@ -49,12 +49,12 @@ from irees.dialects.irees_target import gpu_of, matrix_kinds_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_attention.powers import maximum, power, score_for_powers
 from irees.transforms.codegen.gpu.gpu_lower_attention.register_attention import (
     RegisterAttention,
     why_not,
 )
-from irees.transforms.codegen.gpu.utils import tiles
 from irees.transforms.codegen.gpu.utils.blocking import (
     ATTENTION_BLOCKING,
     ATTENTION_MATRIX_BLOCKING,
@@ -119,7 +119,7 @@ class Attention:
             self._compute([], buffer, loops, [], at, self._constant(start))
         whole = self.sizes[self.k2]
         assert isinstance(whole, int)
-        columns = tiles.ATTENTION_COLUMNS
+        columns = NVIDIA.attention_columns
         end = whole // columns * columns
         if end:
             body, first, inside = for_loop(at, 0, end, columns)
@@ -201,8 +201,8 @@ class Attention:
         shape: list[int] = []
         for loop in loops:
             size = self.sizes[loop]
-            most = tiles.ATTENTION_COLUMNS if loop == self.k2 else size
-            shape.append(most if isinstance(most, int) else tiles.ATTENTION_ROWS)
+            most = NVIDIA.attention_columns if loop == self.k2 else size
+            shape.append(most if isinstance(most, int) else NVIDIA.attention_rows)
         buffer = at.insert(memref.AllocOp([], [], MemRefType(element, shape))).results[0]
         sizes = [n if d == self.k2 else self.sizes[d] for d, n in zip(loops, shape, strict=True)]
         if all(isinstance(n, int) for n in sizes):
@@ -281,7 +281,7 @@ class GpuLowerAttentionPass(ModulePass):
                 self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
             if found:
                 loop.attributes["shared_bytes"] = IntegerAttr(gpu_of(op).matrix_shared_bytes, i64)
-                set_fewest_workgroups(loop, tiles.ATTENTION_WORKGROUPS)
+                set_fewest_workgroups(loop, NVIDIA.attention_workgroups)
 
     def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
         reason = "copies to shared memory would be waited for"

@@ -43,6 +43,7 @@ from irees.dialects.nvgpu import (
     LdMatrixOp,
 )
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_attention.powers import (
     APPROXIMATE,
     LOG2_E,
@@ -50,24 +51,18 @@ from irees.transforms.codegen.gpu.gpu_lower_attention.powers import (
     maximum,
 )
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES
-from irees.transforms.codegen.gpu.utils.points import alignment
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, alignment
 from irees.transforms.codegen.gpu.utils.segments import threads
-from irees.transforms.codegen.gpu.utils.tiles import ATTENTION_ROWS, THREADS
+from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.utils.lanes import unit_stride, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
-ACCESS = 8
-"""Elements (f16/bf16) per 16-byte copy."""
+ACCESS = ACCESS_BYTES // 2
+"""Elements (f16/bf16) per copy."""
 
 STAGES = 2
 """Stages of key and value tiles: one in use, one in flight."""
-
-WIDEST = 128
-"""Maximum head dimension: more would not fit into registers."""
-
-COLUMNS = (64, 32)
-"""Candidate numbers of keys per tile, preferred first."""
 
 
 def shared_bytes(roles: AttentionRoles, columns: int) -> int:
@@ -81,8 +76,8 @@ def columns_of(op: ext.AttentionOp, room: int) -> int | None:
     roles = roles_of(op)
     assert roles is not None
     wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
-    for columns in COLUMNS:
-        whole = all(columns * n // ACCESS % THREADS == 0 for n in wide)
+    for columns in NVIDIA.register_keys:
+        whole = all(columns * n // ACCESS % NVIDIA.threads == 0 for n in wide)
         if whole and shared_bytes(roles, columns) <= room:
             return columns
     return None
@@ -100,14 +95,15 @@ def why_not(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
         return "several loops have one role"
     if any(roles.sizes[loop] != 1 for loop in roles.batch) or roles.sizes[roles.k2[0]] <= 0:
         return "several batches, or an unknown number of keys"
-    if roles.sizes[roles.m[0]] > ATTENTION_ROWS:
-        return f"more than {ATTENTION_ROWS} rows"
+    if roles.sizes[roles.m[0]] > NVIDIA.attention_rows:
+        return f"more than {NVIDIA.attention_rows} rows"
     block = op.body.block
     if len(block.ops) != 1 or block.last_op.operands[0] is not block.args[0]:  # type: ignore
         return "scores are computed with"
     wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
-    if any(size % 16 or not 0 < size <= WIDEST for size in wide):
-        return f"rows of {wide[0]} and {wide[1]} features, not of 16 to {WIDEST} in steps of 16"
+    most = NVIDIA.register_features
+    if any(size % 16 or not 0 < size <= most for size in wide):
+        return f"rows of {wide[0]} and {wide[1]} features, not of 16 to {most} in steps of 16"
     maps = [loops_in(m.data) for m in op.indexing_maps]
     ends = (roles.k1[0], roles.k1[0], roles.n[0], roles.n[0])
     if any(own[-1] != last for own, last in zip((*maps[:3], maps[-1]), ends, strict=True)):
@@ -118,7 +114,7 @@ def why_not(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
     if not all(isinstance(root(v), BlockArgument) for v in (op.key, op.value)):
         return "keys or values are made by the workgroup"
     if columns_of(op, room) is None:
-        least = shared_bytes(roles, COLUMNS[-1])
+        least = shared_bytes(roles, NVIDIA.register_keys[-1])
         return f"{least} bytes of shared memory, and {room} at most"
     return None
 
@@ -145,7 +141,7 @@ class RegisterAttention:
         self.sums = vector_of(f32, 4)
         self.rows = buffer_dim(op.query, self.maps[0].index(self.m), at)
         self.tiles = [self._tile(size, at) for size in (self.depth, self.width)]
-        close, thread, b = threads(at, THREADS)
+        close, thread, b = threads(at, NVIDIA.threads)
         self._find_place(thread, b)
         scale, log2_e = self._splat(self._as_f32(op.scale, b), b), self._number(LOG2_E, b)
         self.scale = self._apply(arith.MulfOp, scale, log2_e, at=b)
@@ -163,7 +159,7 @@ class RegisterAttention:
     def _find_place(self, thread: SSAValue, at: IndexBuilder) -> None:
         """Computes this lane's two rows, its first column, and its `ldmatrix` row address."""
         self.thread = thread
-        warp, lane = at.floordiv(thread, 32), at.rem(thread, 32)
+        warp, lane = at.floordiv(thread, WARP), at.rem(thread, WARP)
         first = at.add(at.mul(warp, 16), at.floordiv(lane, 4))
         self.mine = [first, at.add(first, 8)]
         self.inside = [at.minimum(row, at.sub(self.rows, 1)) for row in self.mine]
@@ -229,8 +225,8 @@ class RegisterAttention:
         sources = ((1, self.op.key, self.k1, self.depth), (2, self.op.value, self.n, self.width))
         for (position, source, loop, size), tile in zip(sources, self.tiles, strict=True):
             across = size // ACCESS
-            for number in range(self.columns * across // THREADS):
-                index = at.add(self.thread, number * THREADS)
+            for number in range(self.columns * across // NVIDIA.threads):
+                index = at.add(self.thread, number * NVIDIA.threads)
                 row, feature = at.floordiv(index, across), at.mul(at.rem(index, across), ACCESS)
                 key = at.add(first, row)
                 some = at.value(ACCESS)
@@ -357,7 +353,7 @@ class RegisterAttention:
             for offset in (1, 2):
                 distance, width = (
                     at.insert(arith.ConstantOp(IntegerAttr(n, i32))).results[0]
-                    for n in (offset, 32)
+                    for n in (offset, WARP)
                 )
                 theirs = at.insert(ShuffleOp(value, distance, width)).results[0]
                 value = self._apply(kind, value, theirs, at=at)

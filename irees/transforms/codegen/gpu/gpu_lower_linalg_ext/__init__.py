@@ -64,6 +64,7 @@ from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.radix_sort import radix_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -103,9 +104,6 @@ from irees.transforms.codegen.gpu.utils.segments import (
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
-
-LONG = 512
-"""Row length from which a sorting network uses THREADS threads."""
 
 
 def is_by_digits(op: Operation, reason: str | None) -> bool:
@@ -232,6 +230,6 @@ class GpuLowerLinalgExtPass(ModulePass):
                 if isinstance(inner, ext.SortOp | ext.TopkV2Op) and not has_its_threads(loop):
                     shape = inner.operands[0].type.get_shape()  # type: ignore[attr-defined]
                     size = shape[inner.dimension.value.data]
-                    if size < 0 or size >= LONG:
+                    if size < 0 or size >= NVIDIA.network_row:
                         set_threads(loop, THREADS)
                 Rewriter.erase_op(inner)

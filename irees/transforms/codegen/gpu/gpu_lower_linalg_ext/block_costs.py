@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
     DIGIT,
     THREADS,
@@ -17,17 +18,8 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
     Tallies,
     index_type_for,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import WORTHWHILE
 
-BARRIER = 4
-VOTE = 4
-FAR = 4
-"""Cost of a global-memory access, for rows that do not fit into shared memory."""
-
-EXCHANGE = 8
-"""Cost of a compare-exchange: two keys and two origins are read and written."""
-
-PASS = 2 * WARPS + 10 + 5 * BARRIER
+PASS = 2 * WARPS + NVIDIA.digit_setup + 5 * NVIDIA.barrier
 """Fixed cost per digit: clearing the counts and their prefix sums."""
 
 
@@ -58,7 +50,7 @@ class Row:
 
     def network_select(self, count: int) -> int:
         """Returns the cost of a network top-k: sorted runs are merged pairwise."""
-        if WORTHWHILE * count > self.size:
+        if NVIDIA.selection * count > self.size:
             return self.network_sort()
         stages = _logarithm(count)
         turns, left = stages * (stages + 1) // 2 * self._step(self.size // 2), self.size
@@ -69,19 +61,20 @@ class Row:
 
     def radix_sort(self) -> int:
         """Returns the cost of a radix sort: per digit, a count pass and a move pass."""
-        far = 1 if self.radix_bytes <= self.room else FAR
-        return self.width // DIGIT * (PASS + _each(self.size) * (5 * far + 4 + 2 * VOTE))
+        far = 1 if self.radix_bytes <= self.room else NVIDIA.global_access
+        return self.width // DIGIT * (PASS + _each(self.size) * (5 * far + 4 + 2 * NVIDIA.vote))
 
     def radix_select(self, count: int) -> int:
         """Returns the cost of a radix top-k: one pass per digit plus two, all in place."""
-        passes = self.width // DIGIT * (PASS + _each(self.size) * (FAR + 1 + VOTE))
-        collected = 2 * BARRIER + 2 * WARPS + _each(self.size) * (2 * FAR + 4 + 2 * VOTE)
+        far, vote, each = NVIDIA.global_access, NVIDIA.vote, _each(self.size)
+        passes = self.width // DIGIT * (PASS + each * (far + 1 + vote))
+        collected = 2 * NVIDIA.barrier + 2 * WARPS + each * (2 * far + 4 + 2 * vote)
         kept = Row(count, self.width, self.room)
         return passes + collected + min(kept.network_sort(), kept.radix_sort())
 
     def _step(self, pairs: int) -> int:
-        far = 1 if self.network_bytes <= self.room else FAR
-        return BARRIER + _each(pairs) * EXCHANGE * far
+        far = 1 if self.network_bytes <= self.room else NVIDIA.global_access
+        return NVIDIA.barrier + _each(pairs) * NVIDIA.exchange * far
 
 
 def _each(count: int) -> int:

@@ -40,6 +40,7 @@ from xdsl.ir import Operation, SSAValue
 
 from irees.dialects.nvvm import MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
@@ -60,8 +61,6 @@ THREADS = DIGITS
 
 WARPS = THREADS // WARP
 
-AHEAD = 8
-"""Counts that a thread loads at a time, to overlap their latency."""
 
 Read = Callable[[SSAValue, IndexBuilder], SSAValue]
 """Emits a load of the key of a row element."""
@@ -218,7 +217,7 @@ class Tallies:
         """
         counts = self.counts if counts is None else counts
         close, thread, b = threads(at, THREADS)
-        loop, number, c = for_loop(b, 0, parts, AHEAD, [_number(0, self.kind, b)])
+        loop, number, c = for_loop(b, 0, parts, NVIDIA.counts_ahead, [_number(0, self.kind, b)])
         (total,) = loop([self._scan_parts(loop.arguments[0], counts, number, thread, parts, c)])
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
         before, whole = self._scan_warp(total, as_type(lane, i32, b), b)
@@ -236,9 +235,9 @@ class Tallies:
         self, total: SSAValue, counts: SSAValue, number: SSAValue, digit: SSAValue, parts: Size,
         at: IndexBuilder,
     ) -> SSAValue:  # fmt: skip
-        """Replaces AHEAD counts of a digit with exclusive prefix sums; loads all of them first."""
-        numbers = [at.add(number, i) for i in range(AHEAD)]
-        if isinstance(parts, int) and parts % AHEAD == 0:
+        """Replaces some counts of a digit with exclusive prefix sums; loads all of them first."""
+        numbers = [at.add(number, i) for i in range(NVIDIA.counts_ahead)]
+        if isinstance(parts, int) and parts % NVIDIA.counts_ahead == 0:
             for i, count in [(i, load(counts, [i, digit], at)) for i in numbers]:
                 store(total, counts, [i, digit], at)
                 total = _both(arith.AddiOp, total, count, at)

@@ -12,13 +12,11 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import as_type, compare, load, scratch, store
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-WORTHWHILE = 4
-"""Minimum ratio of the row length to k at which top-k does not sort the whole row."""
 
 ForEach = Callable[[IndexBuilder, Size, Callable[[SSAValue, IndexBuilder], None]], None]
 
@@ -117,7 +115,7 @@ def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) ->
     half of two runs is kept and re-sorted with a few steps. Each round halves the keys.
     """
     size = keys.size
-    if not isinstance(size, int) or not isinstance(count, int) or WORTHWHILE * count > size:
+    if not isinstance(size, int) or not isinstance(count, int) or NVIDIA.selection * count > size:
         sort_keys(keys, at, for_each)
         return
     stages = max(0, count - 1).bit_length()

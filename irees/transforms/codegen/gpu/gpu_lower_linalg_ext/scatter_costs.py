@@ -2,8 +2,7 @@
 Cost model of the scatter variants for updates that may collide. Part of
 `irees-gpu-lower-linalg-ext`.
 
-Costs are in the unit of `block_costs.py` ("turns"), and are not measured. A dependent kernel launch
-costs LAUNCH.
+Costs are in the unit of `block_costs.py` ("turns"), and are not measured.
 """
 
 from __future__ import annotations
@@ -12,31 +11,18 @@ from dataclasses import dataclass
 from math import prod
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.accumulating import batch_rank
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import FAR, PASS, VOTE, Row
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
-    AHEAD,
-    DIGIT,
-    THREADS,
-    Tallies,
-)
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import PASS, Row
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import DIGIT, THREADS, Tallies
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
     place_bits,
     shape_of,
     width_for,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_sort import LEAST
 
-UPDATE = 4 * FAR
+UPDATE = 4 * NVIDIA.global_access
 """Cost per element of an update: its index, its value, and a read and a write of the target."""
-
-LAUNCH = 64
-
-MANY = 1 << 16
-"""Assumed number of updates if it is dynamic: large, so that many workgroups are used."""
-
-WIDE = 256
-"""Assumed elements per slice if its size is dynamic."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +43,8 @@ class Meeting:
         shape, batch = shape_of(op.updates), batch_rank(op)
         counts, points = shape[:batch], shape[batch:]
         return Meeting(
-            MANY if min(counts, default=0) < 0 else prod(counts),
-            WIDE if min(points, default=0) < 0 else prod(points),
+            NVIDIA.assumed_updates if min(counts, default=0) < 0 else prod(counts),
+            NVIDIA.assumed_slice if min(points, default=0) < 0 else prod(points),
             width_for(op),
             -(-place_bits(op) // DIGIT),
             room,
@@ -87,12 +73,14 @@ class Meeting:
 
     def by_parts(self, busy: int) -> int:
         """Cost in many workgroups that sort first: three kernels per digit, plus two."""
-        part = max(LEAST, -(-self.count // (2 * busy)))
+        part = max(NVIDIA.least_part, -(-self.count // (NVIDIA.sort_waves * busy)))
         each = -(-min(part, self.count) // THREADS)
         parts = -(-self.count // part)
-        digit = 3 * LAUNCH + 3 * PASS + 2 * FAR * parts // AHEAD + each * (5 * FAR + 4 + 2 * VOTE)
+        far, launch = NVIDIA.global_access, NVIDIA.dependent_launch
+        digit = 3 * launch + 3 * PASS + 2 * far * parts // NVIDIA.counts_ahead
+        digit += each * (5 * far + 4 + 2 * NVIDIA.vote)
         turns = -(-self.count * self.points // (THREADS * busy)) * UPDATE
-        return LAUNCH + self.digits * digit + turns
+        return launch + self.digits * digit + turns
 
 
 def why_no_sort_of_updates(op: ext.ScatterOp, room: int) -> str | None:

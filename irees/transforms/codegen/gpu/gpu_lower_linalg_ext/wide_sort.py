@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.scf import ForallOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.radix_sort import RadixKey, as_key, radix_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -47,11 +48,8 @@ from irees.transforms.codegen.gpu.utils.segments import (
     workgroups,
 )
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.orders import LONG_ROW, Order
+from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-LEAST = 4 * THREADS
-"""Minimum elements per part."""
 
 
 def lower_widely(op: ext.SortOp, loop: Operation, busy: int) -> str | None:
@@ -75,7 +73,7 @@ def why_not_wide(op: ext.SortOp, loop: Operation, key: RadixKey | None, busy: in
     assert isinstance(kind, MemRefType)
     dim = op.dimension.value.data
     size = kind.get_shape()[dim]
-    if size < LONG_ROW or busy < 2:
+    if size < NVIDIA.long_row or busy < 2:
         return ""
     if key is None:
         return "keys are not of 8, 16, 32 or 64 bits"
@@ -116,11 +114,11 @@ class Parts:
     @staticmethod
     def of(size: Size, busy: int, at: IndexBuilder) -> Parts:
         """Splits a row into two waves of workgroups, or fewer if parts would be too short."""
-        most = 2 * busy
+        most = NVIDIA.sort_waves * busy
         if not isinstance(size, int):
-            length = at.maximum(LEAST, at.ceildiv(size, most))
+            length = at.maximum(NVIDIA.least_part, at.ceildiv(size, most))
             return Parts(size, length, at.floordiv(at.add(size, at.sub(length, 1)), length), most)
-        length = max(1, -(-size // max(1, min(most, size // LEAST))))
+        length = max(1, -(-size // max(1, min(most, size // NVIDIA.least_part))))
         count = -(-size // length)
         return Parts(size, length, count, count)
 

@@ -43,6 +43,7 @@ from irees.dialects.irees_target import is_strict
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_reductions.reduction import Reduction
 from irees.transforms.codegen.gpu.utils.folds import Folds, folds_of
 from irees.transforms.codegen.gpu.utils.points import Points
@@ -51,11 +52,11 @@ from irees.transforms.codegen.gpu.utils.segments import (
     structured_ops,
     threads_per_workgroup,
 )
-from irees.transforms.codegen.gpu.utils.tiles import FEW, WARP, column_loop, is_along_rows
+from irees.transforms.codegen.gpu.utils.tiles import WARP, column_loop, is_along_rows
 from irees.transforms.utils.structured import static_ranges
 
-SHUFFLES = 5
-"""Shuffles that reduce a warp: log2(32). Each costs about one iteration."""
+SHUFFLES = WARP.bit_length() - 1
+"""Shuffles that reduce a warp: log2(WARP). Each costs about one iteration."""
 
 
 def why_not(
@@ -74,11 +75,12 @@ def why_not(
     if any(static[loop] < 0 for loop in points.parallel):
         return None if is_along_rows(op) else "the number of results is not known"
     if column_loop(op) is not None and 2 * results <= count:
-        return "the reduction is short" if 0 <= min(size) and prod(size) < FEW else None
+        short = 0 <= min(size) and prod(size) < NVIDIA.short_reduction
+        return "the reduction is short" if short else None
     if results >= count:
         return f"{results} results are enough for {count} threads"
     if all(s >= 0 for s in size):
-        if prod(size) < FEW:
+        if prod(size) < NVIDIA.short_reduction:
             return "the reduction is short"
         turns = -(-results // (count // WARP)) * (-(-prod(size) // WARP) + SHUFFLES)
         if not is_along_rows(op) and prod(size) <= turns:

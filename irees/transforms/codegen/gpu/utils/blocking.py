@@ -5,7 +5,7 @@ Tile sizes of a contraction on a GPU: per workgroup, per warp, and per thread. P
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from math import prod
 
@@ -19,6 +19,10 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.irees_target import gpu_of
+from irees.targets.nvidia import NVIDIA
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
+from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.utils.lanes import has_lanes, lane_bytes
 
 PADDING_BYTES = 16
@@ -53,7 +57,7 @@ class Blocking:
     def registers(self, element_bytes: int) -> int:
         """Estimates the registers per thread: accumulators, operand values, and addresses."""
         values = self.thread_rows * self.thread_columns + self.thread_rows + self.thread_columns
-        return values * -(-element_bytes // 4) + 40
+        return values * -(-element_bytes // 4) + NVIDIA.simt_registers
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
         """Returns the entries of a lowering config."""
@@ -79,7 +83,7 @@ class MatrixBlocking:
     @property
     def threads(self) -> int:
         """Threads per workgroup."""
-        return 32 * (self.rows // self.warp_rows) * (self.columns // self.warp_columns)
+        return WARP * (self.rows // self.warp_rows) * (self.columns // self.warp_columns)
 
     def shared_bytes(self, element_bytes: int) -> int:
         """Returns the bytes of both operands' tiles."""
@@ -88,16 +92,17 @@ class MatrixBlocking:
 
     def registers(self, element_bytes: int) -> int:
         """Estimates the registers per thread: accumulators, operand fragments, and addresses."""
-        sums = self.warp_rows * self.warp_columns // 32
-        return sums + self.warp_rows // 4 + self.warp_columns // 4 + 48
+        sums = self.warp_rows * self.warp_columns // WARP
+        fragments = self.warp_rows // 4 + self.warp_columns // 4
+        return sums + fragments + NVIDIA.matrix_registers
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
         """Returns the entries of a lowering config."""
         return {"block": astuple(self)}
 
 
-WARPGROUP_ROWS = 64
-"""Rows per warpgroup (`wgmma` M): four warps of 16 rows each."""
+WARPGROUP_ROWS, WARPGROUP_THREADS = 64, 4 * WARP
+"""A warpgroup (`wgmma` M): four warps of 16 rows each."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,8 @@ class WarpgroupBlocking:
     stages: int
 
     warp_rows = 16
+    alignment = 1024
+    """Alignment of a tile in bytes: one swizzle pattern, eight rows of 128 bytes."""
 
     @property
     def warp_columns(self) -> int:
@@ -123,26 +130,29 @@ class WarpgroupBlocking:
     @property
     def threads(self) -> int:
         """Threads per workgroup."""
-        return 128 * (self.rows // WARPGROUP_ROWS)
+        return WARPGROUP_THREADS * (self.rows // WARPGROUP_ROWS)
 
     def shared_bytes(self, element_bytes: int) -> int:
-        """Returns the bytes of both operands' tiles, the mbarriers, and the 1024-byte alignment."""
+        """Returns the bytes of both operands' tiles, the mbarriers, and the alignment."""
         part = (self.rows + self.columns) * self.depth * element_bytes + 8
-        return self.stages * part + 1024
+        return self.stages * part + self.alignment
 
     def registers(self, element_bytes: int, cut: int = 0) -> int:
         """
         Estimates the registers per thread: accumulators and copy addresses. The `cut` rows and
         columns of partial tiles are clamped one by one, so each copy needs its own address.
         """
-        copy = 16 * self.threads // (self.depth * element_bytes)
-        return self.columns // 2 + 3 * ((self.rows + self.columns) // copy) + 5 * cut // copy + 40
+        copy = ACCESS_BYTES * self.threads // (self.depth * element_bytes)
+        copies = NVIDIA.copy_registers * ((self.rows + self.columns) // copy)
+        copies += NVIDIA.cut_copy_registers * cut // copy
+        return self.columns // 2 + copies + NVIDIA.warpgroup_registers
 
     def by_warps(self) -> MatrixBlocking:
         """Returns the blocking with the same block and threads for `mma.sync`."""
         columns = self.columns // (self.threads // 64)
-        stages = 3 if self.threads > 128 else 4
-        return MatrixBlocking(self.rows, self.columns, self.rows // 2, columns, 32, stages)
+        stages = NVIDIA.wide_stages if self.threads > WARPGROUP_THREADS else NVIDIA.stages
+        depth = NVIDIA.matrix_depth_bytes // 2
+        return MatrixBlocking(self.rows, self.columns, self.rows // 2, columns, depth, stages)
 
     def as_entries(self) -> dict[str, int | Sequence[int]]:
         """Returns the entries of a lowering config."""
@@ -152,35 +162,27 @@ class WarpgroupBlocking:
 AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
 
 
-def _staged(*stages: int) -> tuple[MatrixBlocking, ...]:
-    sizes = ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16))
-    return tuple(
-        MatrixBlocking(*size, 32, count) for size, count in zip(sizes, stages, strict=True) if count
-    )
+def _staged(stages: Sequence[int]) -> Iterator[MatrixBlocking]:
+    depth = NVIDIA.matrix_depth_bytes // 2
+    for (rows, columns, *warp), count in zip(NVIDIA.matrix_blocks, stages, strict=True):
+        if count:
+            yield MatrixBlocking(rows, columns, *warp, depth, count)
 
 
-MATRIX_CANDIDATES = _staged(0, 1, 1, 1)
+MATRIX_CANDIDATES = tuple(_staged(NVIDIA.matrix_stages))
 """Candidates for `mma.sync` on 16-bit operands, in order of increasing operand traffic."""
 
-ASYNCHRONOUS_CANDIDATES = (
-    *_staged(3, 3, 0, 0),
-    *_staged(0, 2, 4, 4),
-)
+ASYNCHRONOUS_CANDIDATES = tuple(each for s in NVIDIA.asynchronous_stages for each in _staged(s))
 """Candidates with asynchronous copies to shared memory; those with more stages come first."""
 
 
 def matrix_candidates(element_bytes: int, *, asynchronous: bool) -> tuple[MatrixBlocking, ...]:
-    """Returns the candidates for an element size, with slices of 64 bytes of the reduction."""
+    """Returns the candidates for an element size, with slices of as many bytes of the reduction."""
     found = ASYNCHRONOUS_CANDIDATES if asynchronous else MATRIX_CANDIDATES
-    return tuple(replace(each, depth=64 // element_bytes) for each in found)
+    return tuple(replace(each, depth=NVIDIA.matrix_depth_bytes // element_bytes) for each in found)
 
 
-WARPGROUP_CANDIDATES = (
-    WarpgroupBlocking(128, 256, 64, 4),
-    WarpgroupBlocking(128, 128, 64, 3),
-    WarpgroupBlocking(64, 128, 64, 4),
-    WarpgroupBlocking(64, 64, 64, 4),
-)
+WARPGROUP_CANDIDATES = tuple(WarpgroupBlocking(*block) for block in NVIDIA.warpgroup_blocks)
 """Candidates for `wgmma`, in order of increasing operand traffic."""
 
 
@@ -219,17 +221,8 @@ def has_matrix_form(
     return reassociate and str(output) == "f32"
 
 
-CANDIDATES = (
-    Blocking(128, 128, 8, 8, 8),
-    Blocking(64, 64, 4, 4, 16),
-    Blocking(32, 64, 4, 4, 16),
-    Blocking(16, 64, 2, 4, 32),
-    Blocking(8, 64, 1, 4, 32),
-)
+CANDIDATES = tuple(Blocking(*block) for block in NVIDIA.simt_blocks)
 """SIMT candidates, from the least operand traffic to the most workgroups."""
-
-STAGES = 4
-"""Shared-memory stages with asynchronous copies: three are in flight."""
 
 
 def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blocking, ...]:
@@ -239,11 +232,11 @@ def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blockin
     *_, output = element_kinds(op, parts)
     if not asynchronous or parts.widen_lhs or parts.widen_rhs or lane_bytes(output) < 4:
         return CANDIDATES
-    return tuple(c for each in CANDIDATES for c in (replace(each, stages=STAGES), each))
+    return tuple(c for each in CANDIDATES for c in (replace(each, stages=NVIDIA.stages), each))
 
 
-ATTENTION_BLOCKING = Blocking(64, 64, 4, 4, 16)
-ATTENTION_MATRIX_BLOCKING = MatrixBlocking(64, 64, 32, 32, 32, 1)
+ATTENTION_BLOCKING = Blocking(*NVIDIA.attention_block)
+ATTENTION_MATRIX_BLOCKING = MatrixBlocking(*NVIDIA.attention_matrix_block)
 """Tile sizes of both products of an attention op."""
 
 
@@ -297,8 +290,9 @@ def fits(blocking: AnyBlocking, op: linalg.GenericOp, shared_bytes: int) -> str 
     size = max(1, getattr(lhs, "bitwidth", 64) // 8) if matrix else lane_bytes(output)
     if (needed := blocking.shared_bytes(size)) > shared_bytes:
         return f"{needed} bytes of shared memory, and {shared_bytes} at most"
-    if (needed := blocking.registers(size)) > 255:
-        return f"{needed} registers, and 255 at most"
+    most = gpu_of(op).registers_per_thread
+    if (needed := blocking.registers(size)) > most:
+        return f"{needed} registers, and {most} at most"
     if isinstance(blocking, MatrixBlocking | WarpgroupBlocking):
         return None
     if blocking.thread_columns * size % PADDING_BYTES and PADDING_BYTES % size:

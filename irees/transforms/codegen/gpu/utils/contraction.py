@@ -23,7 +23,7 @@ from irees.transforms.codegen.common.utils.surroundings import (
     has_vector_form,
 )
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, Blocking, sides
-from irees.transforms.codegen.gpu.utils.points import Points
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.utils.combiners import neutral_element
@@ -131,7 +131,7 @@ class Contraction:
 
     def _lanes_of_sums(self) -> int:
         """Returns the number of accumulators per vector."""
-        return max(1, min(self.blocking.thread_columns, 16 // lane_bytes(self.element)))
+        return max(1, min(self.blocking.thread_columns, ACCESS_BYTES // lane_bytes(self.element)))
 
     def _find_place(self, at: IndexBuilder) -> None:
         """
@@ -270,7 +270,7 @@ class Contraction:
         size = self._access_bytes(side)
         if size is None or not isinstance(self.sizes[axis], int):
             return
-        lanes = 16 // size
+        lanes = ACCESS_BYTES // size
         while lanes > 1 and not (
             self.sizes[axis] % lanes == 0
             and side.extent * self.blocking.depth // lanes % self.blocking.threads == 0

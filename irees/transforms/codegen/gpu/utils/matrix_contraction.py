@@ -32,6 +32,7 @@ from irees.transforms.codegen.gpu.utils.contraction import Access, Side
 from irees.transforms.codegen.gpu.utils.points import Points
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.codegen.gpu.utils.staged_contraction import COPIED_BYTES, StagedContraction
+from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -55,7 +56,7 @@ class MatrixContraction(StagedContraction):
         self.across = blocking.warp_columns // COLUMNS
 
     def _lanes_of_sums(self) -> int:
-        return ROWS * COLUMNS // 32
+        return ROWS * COLUMNS // WARP
 
     def lower(self) -> int:
         super().lower()
@@ -89,7 +90,7 @@ class MatrixContraction(StagedContraction):
 
     def _find_place(self, at: IndexBuilder) -> None:
         blocking = self.blocking
-        warp, lane = at.floordiv(self.thread, 32), at.rem(self.thread, 32)
+        warp, lane = at.floordiv(self.thread, WARP), at.rem(self.thread, WARP)
         warps = blocking.columns // blocking.warp_columns
         self.warp_row = at.mul(at.floordiv(warp, warps), blocking.warp_rows)
         self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects.nvvm import FEWEST_WORKGROUPS
 from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 FREE_DIALECTS = frozenset(("arith", "math", "complex"))
@@ -124,9 +125,9 @@ def structured_ops(workgroup: Operation) -> list[linalg.GenericOp]:
 
 
 def threads_per_workgroup(loop: Operation) -> int:
-    """Returns the threads per workgroup of a loop (default: 128)."""
+    """Returns the threads per workgroup of a loop (default: `NVIDIA.threads`)."""
     found = loop.attributes.get("threads")
-    return found.value.data if isinstance(found, IntegerAttr) else 128
+    return found.value.data if isinstance(found, IntegerAttr) else NVIDIA.threads
 
 
 def set_threads(loop: Operation, count: int) -> None:

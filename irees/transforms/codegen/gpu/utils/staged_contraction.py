@@ -20,6 +20,7 @@ from irees.dialects.nvgpu import (
     DeviceAsyncWaitOp,
 )
 from irees.dialects.upstream.gpu import BarrierOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.contraction import Access, Contraction, Indices, Side
 from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.loops import for_loop
@@ -27,9 +28,6 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 
 COPIED_BYTES = (4, 8, 16)
 """Sizes of one asynchronous copy, in bytes."""
-
-MOST_COPIES = 8
-"""Copies per thread and stage: each needs address registers, so more would spill."""
 
 
 class StagedContraction(Contraction):
@@ -45,7 +43,7 @@ class StagedContraction(Contraction):
         ):
             return 1
         elements = [s.extent * self.blocking.depth // w for s, w in zip(self.sides, widths)]
-        if sum(n // self.blocking.threads for n in elements) > MOST_COPIES:
+        if sum(n // self.blocking.threads for n in elements) > NVIDIA.copies_per_thread:
             return 1
         for side, width in zip(self.sides, widths, strict=True):
             side.lanes = width

@@ -14,52 +14,26 @@ from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.folds import folds_of
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.utils.shapes import element_bytes
 from irees.transforms.utils.structured import iterators, maps, static_ranges
 
-THREADS = 128
-"""Threads per workgroup: four warps, so that several workgroups fit on a multiprocessor."""
-
-EACH = 4
-"""Minimum elements of an elementwise op per thread: one 16-byte access of f32."""
-
-MOST_THREADS = 512
-"""Maximum threads per workgroup for long rows: more would leave too few registers for each."""
-
-TURNS = 8
-"""Accesses per thread and row above which the number of threads is doubled."""
-
 WARP = 32
-SQUARE = 32
+"""Threads that run in lockstep."""
+
+SQUARE = WARP
 """Side of a transposed tile: a warp reads one row and writes one column."""
 
-LONG = 1024
-"""Row length in elements above which a whole workgroup, not a warp, reduces a row."""
-
-ATTENTION_ROWS = 64
-"""Queries per workgroup."""
-
-ATTENTION_COLUMNS = 64
-"""Keys per block: scores that a workgroup computes at a time, per query."""
-
-ATTENTION_WORKGROUPS = 3
-"""Attention workgroups per multiprocessor: with 4, its own choice, ptxas spills (sm_90)."""
-
-FEW = 16
-"""Reduction length below which one thread per result is as fast."""
 
 LINE = 128
 """Minimum contiguous bytes that a warp should read."""
 
-DYNAMIC_GUESS = 256
-"""Assumed trip count of dynamic loops in tile-size selection."""
-
 
 def guess(size: int) -> int:
     """Returns the trip count, or an assumed one if it is dynamic."""
-    return DYNAMIC_GUESS if size < 0 else max(1, size)
+    return NVIDIA.assumed_trip_count if size < 0 else max(1, size)
 
 
 def points_inside(group: Group, member: Loops, number: int) -> int:
@@ -139,13 +113,14 @@ def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | N
     sides = {"parallel": 1, "reduction": 1}
     for size, kind in zip(member.sizes, member.kinds, strict=True):
         sides["parallel" if kind == "parallel" else "reduction"] *= guess(size)
-    if column_loop(op) is None or sides["reduction"] < FEW:
+    if column_loop(op) is None or sides["reduction"] < NVIDIA.short_reduction:
         return None
-    if sides["parallel"] >= workgroups * THREADS * EACH:
+    if sides["parallel"] >= workgroups * NVIDIA.threads * NVIDIA.elements_per_thread:
         return None
     widest = max(element_bytes(o.type) for o in op.inputs if isinstance(o.type, MemRefType))
     least = max(1, LINE // widest)
-    return min(2 * least if sides["parallel"] >= 2 * least * workgroups else least, THREADS // 2)
+    wanted = 2 * least if sides["parallel"] >= 2 * least * workgroups else least
+    return min(wanted, NVIDIA.threads // 2)
 
 
 def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
@@ -154,23 +129,25 @@ def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
     if not reductions:
         kinds = [o.type for m in group.members for o in m.op.operands]
         widest = max((element_bytes(k) for k in kinds if isinstance(k, MemRefType)), default=4)
-        return THREADS * max(EACH, ACCESS_BYTES // widest)
+        return NVIDIA.threads * max(NVIDIA.elements_per_thread, ACCESS_BYTES // widest)
     rows = [m for m in reductions if is_for_warps(m, reassociate)]
     if not rows:
         wanted = [columns_wanted(m, reassociate, workgroups) for m in reductions]
-        return max((w or THREADS) for w in wanted)
+        return max((w or NVIDIA.threads) for w in wanted)
     longest = max(
         prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
         for m in rows
     )
-    return THREADS if longest < WARP // 2 else THREADS // WARP if longest <= LONG else 1
+    if longest < WARP // 2:
+        return NVIDIA.threads
+    return NVIDIA.threads // WARP if longest <= NVIDIA.warp_row else 1
 
 
 def attention_tiles(group: Group, number: int, m: int) -> list[int]:
     """Returns tiles of some queries of one batch; member `number` is the attention op."""
     tiles: list[int] = []
     for group_class, extent in zip(group.classes, group.extents(), strict=True):
-        wanted = ATTENTION_ROWS if group_class[number] == m else 1
+        wanted = NVIDIA.attention_rows if group_class[number] == m else 1
         tiles.append(0 if 0 <= extent <= wanted else wanted)
     return tiles
 
@@ -200,14 +177,14 @@ def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
 def threads_wanted(group: Group, tiles: Sequence[int], reassociate: bool) -> int:
     """Returns the threads per workgroup: more for long rows that warps reduce."""
     if not any("reduction" in m.kinds and is_for_warps(m, reassociate) for m in group.members):
-        return THREADS
+        return NVIDIA.threads
     longest = 0
     for number, member in enumerate(group.members):
         inside = dict(enumerate(member.sizes))
         inside |= {c[number]: t for c, t in zip(group.classes, tiles, strict=True) if t}
         longest = max(longest, prod(guess(size) for size in inside.values()))
-    count = THREADS
-    while count < MOST_THREADS and longest > count * EACH * TURNS:
+    count, each = NVIDIA.threads, NVIDIA.elements_per_thread * NVIDIA.accesses_per_thread
+    while count < NVIDIA.most_threads and longest > count * each:
         count *= 2
     return count
 
@@ -222,8 +199,9 @@ def square_tiles(group: Group, across: int, along: int) -> list[int]:
 
 
 def even(extent: int, tile: int) -> int:
-    """Returns a divisor of the extent near `tile`, or else `tile` rounded to a multiple of 4."""
+    """Returns a divisor of the extent near `tile`, or else `tile` rounded to whole accesses."""
     for candidate in range(tile, tile // 2, -1):
         if extent % candidate == 0:
             return candidate
-    return max(1, tile // EACH * EACH) if tile >= EACH else tile
+    each = NVIDIA.elements_per_thread
+    return max(1, tile // each * each) if tile >= each else tile

@@ -35,6 +35,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from irees.dialects.irees import WarpgroupSumsOp
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import (
     DeviceAsyncWaitOp,
     WarpgroupGenerateDescriptorOp,
@@ -51,9 +52,6 @@ from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.views import subview
-
-ALIGNMENT = 1024
-"""Alignment of a tile in bytes: one swizzle pattern, eight rows of 128 bytes."""
 
 PIECE = 16
 """Granularity of a swizzle, in bytes."""
@@ -116,8 +114,9 @@ class WarpgroupContraction(MatrixContraction):
                 cut += side.extent * (2 if side is found[1] else 1)
         if min(sizes[loop] for loop in self.depth) < 0:
             return "the length of the reduction is not known"
-        if (needed := self.blocking.registers(self.bytes, cut)) > 255:
-            return f"{needed} registers where the last tile is cut, and 255 at most"
+        most = gpu_of(self.op).registers_per_thread
+        if (needed := self.blocking.registers(self.bytes, cut)) > most:
+            return f"{needed} registers where the last tile is cut, and {most} at most"
         return None
 
     def _choose_stages(self) -> int:
@@ -129,7 +128,8 @@ class WarpgroupContraction(MatrixContraction):
             shape = [side.extent // POINTS, depth, POINTS]
         space = AddressSpaceAttr(AddressSpace.WORKGROUP)
         kind = MemRefType(self.narrow, [self.stages, *shape], memory_space=space)
-        alloc = memref.AllocOp.get(self.narrow, ALIGNMENT, kind.get_shape(), memory_space=space)
+        alignment = self.blocking.alignment
+        alloc = memref.AllocOp.get(self.narrow, alignment, kind.get_shape(), memory_space=space)
         return at.insert(alloc).results[0]
 
     def _find_place(self, at: IndexBuilder) -> None:

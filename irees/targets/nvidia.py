@@ -1,0 +1,191 @@
+"""The cost model of NVIDIA GPUs, from sm_75 on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irees.targets import cost
+
+
+@dataclass(frozen=True)
+class NvidiaCosts:
+    """Costs and thresholds of the passes for GPUs. Facts of an architecture are in `GpuFacts`."""
+
+    # Tiles of elementwise ops, reductions and transposes: `irees-gpu-select-strategy`.
+
+    threads: int = cost(128, "threads", "derived: 1024 to 2048 threads of a multiprocessor")
+    """Threads per workgroup: four warps, so that several workgroups fit on a multiprocessor."""
+
+    most_threads: int = cost(512, "threads", "derived: 65536 registers of a multiprocessor")
+    """Maximum threads per workgroup for long rows: more would leave too few registers for each."""
+
+    elements_per_thread: int = cost(4, "elements", "derived: one 16-byte access of f32")
+    """Minimum elements of an elementwise op per thread."""
+
+    accesses_per_thread: int = cost(8, "accesses", "guess")
+    """Accesses per thread and row above which the number of threads is doubled."""
+
+    warp_row: int = cost(1024, "elements", "guess")
+    """Row length above which a whole workgroup, not a warp, reduces a row."""
+
+    short_reduction: int = cost(16, "iterations", "guess")
+    """Reduction length below which one thread per result is as fast."""
+
+    assumed_trip_count: int = cost(256, "iterations", "guess")
+    """Assumed trip count of dynamic loops in tile-size selection."""
+
+    transposed_bytes: int = cost(8 << 10, "bytes", "derived: 48 KiB of shared memory")
+    """Maximum size of a transposed tile, so that several workgroups fit on a multiprocessor."""
+
+    # Blocks of contractions: `irees-gpu-select-strategy`, `irees-gpu-lower-contractions`.
+
+    simt_blocks: tuple[tuple[int, ...], ...] = cost(
+        ((128, 128, 8, 8, 8), (64, 64, 4, 4, 16), (32, 64, 4, 4, 16), (16, 64, 2, 4, 32),
+         (8, 64, 1, 4, 32)),
+        "rows, columns, rows and columns per thread, depth", "derived: operand traffic",
+    )  # fmt: skip
+    """SIMT candidates, from the least operand traffic to the most workgroups."""
+
+    matrix_blocks: tuple[tuple[int, ...], ...] = cost(
+        ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16)),
+        "rows, columns, rows and columns per warp", "derived: operand traffic",
+    )  # fmt: skip
+    """Blocks for `mma.sync`, in order of increasing operand traffic."""
+
+    matrix_stages: tuple[int, ...] = cost((0, 1, 1, 1), "stages", "derived: shared memory")
+    """Shared-memory stages of each of `matrix_blocks` without asynchronous copies; 0 leaves a
+    block out."""
+
+    asynchronous_stages: tuple[tuple[int, ...], ...] = cost(
+        ((3, 3, 0, 0), (0, 2, 4, 4)), "stages", "derived: shared memory"
+    )
+    """The same with asynchronous copies, in two lists: candidates with more stages come first."""
+
+    matrix_depth_bytes: int = cost(64, "bytes", "guess")
+    """Slice of the reduction per stage of `mma.sync`."""
+
+    warpgroup_blocks: tuple[tuple[int, ...], ...] = cost(
+        ((128, 256, 64, 4), (128, 128, 64, 3), (64, 128, 64, 4), (64, 64, 64, 4)),
+        "rows, columns, depth, stages", "derived: operand traffic",
+    )  # fmt: skip
+    """Candidates for `wgmma`, in order of increasing operand traffic."""
+
+    stages: int = cost(4, "stages", "guess")
+    """Shared-memory stages with asynchronous copies: three are in flight."""
+
+    wide_stages: int = cost(3, "stages", "derived: shared memory")
+    """The same for `mma.sync` on the block of several warpgroups."""
+
+    copies_per_thread: int = cost(8, "copies", "derived: registers")
+    """Maximum copies per thread and stage: each needs address registers, so more would spill."""
+
+    simt_registers: int = cost(40, "registers", "guess")
+    """Registers of a thread for addresses and loops, beside accumulators and operands."""
+
+    matrix_registers: int = cost(48, "registers", "guess")
+    """The same for `mma.sync`."""
+
+    warpgroup_registers: int = cost(40, "registers", "guess")
+    """The same for `wgmma`."""
+
+    copy_registers: int = cost(3, "registers", "guess")
+    """Registers for the addresses of one copy of a thread."""
+
+    cut_copy_registers: int = cost(5, "registers", "guess")
+    """More registers for a copy of a partial tile, whose address is clamped."""
+
+    # Sharing tiles: `irees-gpu-stream-k`.
+
+    launch_steps: int = cost(16, "steps of the reduction", "derived: a step takes 0.1 us")
+    """Steps in which a workgroup moves the target's `launch_bytes`."""
+
+    l2_bandwidth: int = cost(3, "1", "A100: 5 TB/s to 1.6 TB/s")
+    """Ratio of L2 to memory bandwidth."""
+
+    workgroups_per_tile: int = cost(16, "workgroups", "guess")
+    """Maximum workgroups per tile: one of them reads the partial sums of all."""
+
+    least_shared_steps: int = cost(4, "steps of the reduction", "derived: pipeline stages")
+    """Minimum steps per workgroup: the number of pipeline stages in shared memory."""
+
+    shared_tiles: float = cost(0.875, "1", "guess")
+    """Ratio of estimated steps at which sharing tiles pays off."""
+
+    # Attention: `irees-gpu-lower-attention`.
+
+    attention_rows: int = cost(64, "queries", "derived: 16 rows of `mma.sync` per warp")
+    """Queries per workgroup."""
+
+    attention_columns: int = cost(64, "keys", "guess")
+    """Keys per block: scores that a workgroup computes at a time, per query."""
+
+    attention_workgroups: int = cost(3, "workgroups", "ptxas, sm_90: spills with 4")
+    """Attention workgroups per multiprocessor; ptxas chooses 4 itself."""
+
+    attention_block: tuple[int, ...] = cost(
+        (64, 64, 4, 4, 16), "rows, columns, rows and columns per thread, depth", "guess"
+    )
+    """Tile sizes of both products of an attention op."""
+
+    attention_matrix_block: tuple[int, ...] = cost(
+        (64, 64, 32, 32, 32, 1), "rows, columns, rows and columns per warp, depth, stages", "guess"
+    )
+    """The same for `mma.sync`."""
+
+    register_features: int = cost(128, "features", "derived: 255 registers of a thread")
+    """Maximum head dimension of attention in registers."""
+
+    register_keys: tuple[int, ...] = cost((64, 32), "keys", "guess")
+    """Candidate numbers of keys per tile of attention in registers, preferred first."""
+
+    # Sort, top-k and scatter: `irees-gpu-lower-linalg-ext`. The unit is one sequential access of a
+    # thread to shared memory. Costs are counted, not measured: they only separate variants that
+    # differ by a factor of several.
+
+    barrier: int = cost(4, "shared-memory accesses", "guess")
+    """Cost of a barrier."""
+
+    vote: int = cost(4, "shared-memory accesses", "guess")
+    """Cost of a warp vote."""
+
+    global_access: int = cost(4, "shared-memory accesses", "guess")
+    """Cost of a global-memory access, for rows that do not fit into shared memory."""
+
+    exchange: int = cost(8, "shared-memory accesses", "counted")
+    """Cost of a compare-exchange: two keys and two origins are read and written."""
+
+    digit_setup: int = cost(10, "shared-memory accesses", "counted")
+    """Cost per digit of prefix sums of counts, beside barriers and counts of warps."""
+
+    dependent_launch: int = cost(64, "shared-memory accesses", "guess")
+    """Cost of a kernel launch that waits for the kernel before it."""
+
+    assumed_updates: int = cost(1 << 16, "updates", "guess")
+    """Assumed number of updates of a scatter if it is dynamic: large, so that many workgroups are
+    used."""
+
+    assumed_slice: int = cost(256, "elements", "guess")
+    """Assumed elements per slice of a scatter if its size is dynamic."""
+
+    network_row: int = cost(512, "elements", "guess")
+    """Row length from which a sorting network uses as many threads as a radix sort."""
+
+    selection: int = cost(4, "1", "guess")
+    """Minimum ratio of the row length to k at which top-k does not sort the whole row."""
+
+    counts_ahead: int = cost(8, "loads", "guess")
+    """Counts that a thread loads at a time, to overlap their latency."""
+
+    long_row: int = cost(1 << 17, "elements", "derived: launches against passes over the row")
+    """Row length from which all workgroups sort a row together, by radix sort: three launches per
+    digit take less time than merging the sorted runs of single workgroups."""
+
+    least_part: int = cost(1024, "elements", "guess")
+    """Minimum elements per workgroup that sort a long row together: four per thread."""
+
+    sort_waves: int = cost(2, "workgroups per multiprocessor", "guess")
+    """Waves of workgroups that sort a long row together."""
+
+
+NVIDIA = NvidiaCosts()
+"""The costs that passes read."""
