@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import irees
-from irees.analysis.body_weight import MAX_WEIGHT, weight
+from irees.analysis.body_weight import weight
 from irees.frontends.mlir import import_mlir
-from irees.transforms.global_opt.fuse_elementwise_ops import MAX_REPEATED_OPS
+from irees.targets.common import COMMON
 
 TYPE = "tensor<64xf32>"
 A = np.linspace(-1, 1, 64, dtype=np.float32)
@@ -86,13 +86,13 @@ def kernels(text: str) -> list[int]:
 
 
 def test_bodies_of_one_kernel_have_a_limit():
-    assert len(kernels(chain(MAX_WEIGHT // 2))) == 1
-    heavy = kernels(chain(3 * MAX_WEIGHT))
+    assert len(kernels(chain(COMMON.most_weight // 2))) == 1
+    heavy = kernels(chain(3 * COMMON.most_weight))
     assert len(heavy) > 2
-    assert max(heavy) <= MAX_WEIGHT
-    of_exp = kernels(chain(MAX_WEIGHT // 8, line="%v{i} = math.exp {x} : {kind}"))
+    assert max(heavy) <= COMMON.most_weight
+    of_exp = kernels(chain(COMMON.most_weight // 8, line="%v{i} = math.exp {x} : {kind}"))
     assert len(of_exp) > 1
-    assert max(of_exp) <= MAX_WEIGHT
+    assert max(of_exp) <= COMMON.most_weight
 
 
 TWICE = """
@@ -119,7 +119,7 @@ def test_what_reads_a_tensor_twice_does_not_double():
     """`x - transpose(x) + x`, forty times: 2^40 ops if each took its producer twice."""
     body = "".join(STEP.format(i=i, next=i + 1) for i in range(40))
     text = TWICE.format(body=body, count=40)
-    assert max(kernels(text)) < MAX_REPEATED_OPS
+    assert max(kernels(text)) < COMMON.repeated_ops
     begin = time.perf_counter()
     program = irees.compile(text, fp="strict")
     assert time.perf_counter() - begin < 20

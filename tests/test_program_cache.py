@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from types import FunctionType
 
 import ml_dtypes
@@ -181,7 +182,8 @@ def test_what_no_key_names_keeps_programs_out_of_the_cache(what, monkeypatch):
         if what == "constant":
             from irees.transforms.global_opt import fuse_elementwise_ops
 
-            monkeypatch.setattr(fuse_elementwise_ops, "MAX_OPERANDS", 4)
+            few = replace(fuse_elementwise_ops.COMMON, body_operands=4)
+            monkeypatch.setattr(fuse_elementwise_ops, "COMMON", few)
         elif what == "phases":
             from irees import pipeline
 

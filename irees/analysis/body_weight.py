@@ -2,22 +2,15 @@
 Estimates the code size of an op's body.
 
 C compile time grows quadratically with the length of a function, and a `math` op expands to about a
-dozen instructions. Passes that fuse bodies stop at `MAX_WEIGHT`, so that a chain of ten thousand
-ops is split into several kernels.
+dozen instructions. Passes that fuse bodies stop at `COMMON.most_weight`, so that a chain of ten
+thousand ops is split into several kernels.
 """
 
 from __future__ import annotations
 
 from xdsl.ir import Operation
 
-MATH_WEIGHT = 16
-"""Weight of a `math` op, in ops of `arith`."""
-
-MAX_WEIGHT = 2048
-"""
-Maximum total weight of the bodies in a kernel. An attention layer has 50, random number generation
-600, a sum of five special functions of PyTorch (digamma, zeta, Bessel) 1,200.
-"""
+from irees.targets.common import COMMON
 
 
 def weight(op: Operation) -> int:
@@ -27,7 +20,7 @@ def weight(op: Operation) -> int:
     while stack:
         inner = stack.pop()
         while inner is not None:
-            found += MATH_WEIGHT if inner.name.startswith("math.") else 1
+            found += COMMON.math_weight if inner.name.startswith("math.") else 1
             for region in inner.regions:
                 stack += [block.first_op for block in region.blocks]
             inner = inner.next_op
@@ -47,8 +40,8 @@ class Weights:
         return found
 
     def too_heavy(self, *ops: Operation) -> bool:
-        """Whether the total weight of ops exceeds `MAX_WEIGHT`."""
-        return sum(map(self.of, ops)) > MAX_WEIGHT
+        """Whether the total weight of ops exceeds `COMMON.most_weight`."""
+        return sum(map(self.of, ops)) > COMMON.most_weight
 
     def put_together(self, made: Operation, *ops: Operation) -> None:
         """Records the weight of an op fused from `ops`, which are erased."""

@@ -29,9 +29,8 @@ from irees.dialects import iree_encoding as encoding
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.resources import is_splat
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp, UnPackOp
+from irees.targets.common import COMMON
 
-INLINE_CONSTANT_BYTES = 256
-"""Maximum size in bytes of a non-splat constant cloned into kernels (IREE's default)."""
 CLONEABLE_DIALECTS = frozenset(
     "affine arith complex iree_encoding iree_linalg_ext linalg tensor".split()
 )
@@ -277,4 +276,4 @@ def _is_small_constant(op: arith.ConstantOp | complex.ConstantOp) -> bool:
     element = kind.element_type
     parts = 2 if isinstance(element, ComplexType) else 1
     bits = bit_width(element.element_type if isinstance(element, ComplexType) else element) or 64
-    return prod(kind.get_shape()) * parts * bits // 8 <= INLINE_CONSTANT_BYTES
+    return prod(kind.get_shape()) * parts * bits // 8 <= COMMON.inline_constant_bytes

@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from irees.analysis.attention import roles_of
 from irees.analysis.element_sizes import item_bytes
 from irees.dialects import iree_linalg_ext as ext
+from irees.targets.common import COMMON
 
 VIEWS = (
     memref.SubviewOp,
@@ -43,10 +44,6 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
-
-
-MANY = 4096
-"""Assumed trip count of dynamic loops."""
 
 
 @dataclass(frozen=True)
@@ -167,14 +164,16 @@ class Group:
         return found
 
     def parallelism(self) -> int:
-        """Returns the number of tiles of size 1; dynamic extents count as `MANY`."""
-        return prod(MANY if extent < 0 else extent for extent in self.extents())
+        """Returns the number of tiles of size 1; dynamic extents are assumed."""
+        many = COMMON.assumed_trip_count
+        return prod(many if extent < 0 else extent for extent in self.extents())
 
     def tile_bytes(self) -> int:
         """Estimates the bytes that a tile of size 1 accesses: all buffers over all tiles."""
+        many = COMMON.assumed_trip_count
         kinds = {a.buffer: a.buffer.type for m in self.members for a in m.accesses}
         total = sum(
-            item_bytes(kind.element_type) * prod(MANY if n < 0 else n for n in kind.get_shape())
+            item_bytes(kind.element_type) * prod(many if n < 0 else n for n in kind.get_shape())
             for kind in kinds.values()
             if isinstance(kind, MemRefType | TensorType)
         )

@@ -219,6 +219,46 @@ class CpuCosts:
     """Elements that top-k compares at once with the worst kept one: 64, then, if any of them wins,
     groups of 16, then single elements."""
 
+    # Layouts and forms of ops: `irees-propagate-blocked-layouts`, `irees-pack-constant-operands`,
+    # `irees-convert-conv2d-to-winograd`.
+
+    layout_copy: int = cost(256, "flops per element", "derived: 4 cycles at 64 flops per cycle")
+    """Cost of copying one element into another layout. This assumes that blocks save all time of a
+    convolution; they save a part of it, but a copy between two ops that could fuse costs more than
+    four cycles."""
+
+    assumed_dim: int = cost(64, "elements", "guess")
+    """Assumed size of a dynamic dim in costs of layouts."""
+
+    scattered_store: float = cost(1.5, "cycles", "guess")
+    """Cycles to write one element of the output apart from its neighbours."""
+
+    packed_copy: float = cost(0.125, "cycles", "guess")
+    """Cycles to pack one element at run time with its neighbours."""
+
+    unfolded_copy: float = cost(1.25, "cycles", "guess")
+    """Cycles to pack one element at run time by itself."""
+
+    winograd_transform: float = cost(4.4, "cycles", "measured, processor not recorded")
+    """Cycles to transform one tile element of one vector of channels, to or from the Winograd
+    domain, memory traffic included."""
+
+    filter_bandwidth: float = cost(4.0, "bytes per cycle", "guess")
+    """Read bandwidth of a core for filters that are not in any cache."""
+
+    winograd_gain: float = cost(1.15, "1", "guess")
+    """Ratio of estimated cycles at which the Winograd form pays off."""
+
+    # Groups of ops: `irees-form-dispatch-regions`, `irees-tile-attention-reduction`.
+
+    enough_tiles: int = cost(16, "tiles", "guess")
+    """Minimum number of independent tiles that fusion must leave a group."""
+
+    attention_keys: int = cost(
+        256, "keys", "8 heads, 2048 queries and keys, f32: 64 keys take 1.7 times as long"
+    )
+    """Keys per block of attention."""
+
 
 CPU = CpuCosts()
 """The costs that passes read."""

@@ -42,22 +42,22 @@ class NvidiaCosts:
     simt_blocks: tuple[tuple[int, ...], ...] = cost(
         ((128, 128, 8, 8, 8), (64, 64, 4, 4, 16), (32, 64, 4, 4, 16), (16, 64, 2, 4, 32),
          (8, 64, 1, 4, 32)),
-        "rows, columns, rows and columns per thread, depth", "derived: operand traffic",
+        "rows, columns, rows and columns per thread, depth", "guess",
     )  # fmt: skip
     """SIMT candidates, from the least operand traffic to the most workgroups."""
 
     matrix_blocks: tuple[tuple[int, ...], ...] = cost(
         ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16)),
-        "rows, columns, rows and columns per warp", "derived: operand traffic",
+        "rows, columns, rows and columns per warp", "guess",
     )  # fmt: skip
     """Blocks for `mma.sync`, in order of increasing operand traffic."""
 
-    matrix_stages: tuple[int, ...] = cost((0, 1, 1, 1), "stages", "derived: shared memory")
+    matrix_stages: tuple[int, ...] = cost((0, 1, 1, 1), "stages", "guess")
     """Shared-memory stages of each of `matrix_blocks` without asynchronous copies; 0 leaves a
     block out."""
 
     asynchronous_stages: tuple[tuple[int, ...], ...] = cost(
-        ((3, 3, 0, 0), (0, 2, 4, 4)), "stages", "derived: shared memory"
+        ((3, 3, 0, 0), (0, 2, 4, 4)), "stages", "guess"
     )
     """The same with asynchronous copies, in two lists: candidates with more stages come first."""
 
@@ -66,14 +66,14 @@ class NvidiaCosts:
 
     warpgroup_blocks: tuple[tuple[int, ...], ...] = cost(
         ((128, 256, 64, 4), (128, 128, 64, 3), (64, 128, 64, 4), (64, 64, 64, 4)),
-        "rows, columns, depth, stages", "derived: operand traffic",
+        "rows, columns, depth, stages", "guess",
     )  # fmt: skip
     """Candidates for `wgmma`, in order of increasing operand traffic."""
 
     stages: int = cost(4, "stages", "guess")
     """Shared-memory stages with asynchronous copies: three are in flight."""
 
-    wide_stages: int = cost(3, "stages", "derived: shared memory")
+    wide_stages: int = cost(3, "stages", "guess")
     """The same for `mma.sync` on the block of several warpgroups."""
 
     copies_per_thread: int = cost(8, "copies", "derived: registers")
@@ -185,6 +185,33 @@ class NvidiaCosts:
 
     sort_waves: int = cost(2, "workgroups per multiprocessor", "guess")
     """Waves of workgroups that sort a long row together."""
+
+    sorted_row: int = cost(4096, "elements", "guess")
+    """Elements of a row that one workgroup sorts; longer rows are sorted in runs and merged."""
+
+    shortest_run: int = cost(8, "1", "guess")
+    """Maximum ratio of `sorted_row` to a run."""
+
+    kept_part: int = cost(4, "1", "guess")
+    """Minimum ratio of a run to k for a top-k in runs."""
+
+    # Few results: `irees-split-reductions`, `irees-decompose-attention`.
+
+    least_slice: int = cost(2048, "iterations", "guess")
+    """Minimum iterations of a slice of a reduction: fewer do not pay for a workgroup."""
+
+    least_slices: int = cost(4, "slices", "guess")
+    """Minimum slices that pay for the second kernel."""
+
+    block_results: int = cost(1024, "results", "guess")
+    """Minimum results of a contraction per workgroup."""
+
+    tiled_features: int = cost(256, "features", "guess")
+    """Maximum features of a query or a value of which a workgroup keeps tiles."""
+
+    private_elements: int = cost(32, "elements", "guess")
+    """Exclusive maximum of a tensor that is kept in the registers of a thread
+    (`irees-gpu-alloc-private-memory-for-dps-ops`)."""
 
 
 NVIDIA = NvidiaCosts()

@@ -1274,7 +1274,7 @@ MUTANTS = (
         "L30d",
         "a consumer takes its producer twice, whatever its size",
         "irees/transforms/global_opt/fuse_elementwise_ops.py",
-        "if len(uses) > 1 and is_longer_than(producer, MAX_REPEATED_OPS):",
+        "if len(uses) > 1 and is_longer_than(producer, COMMON.repeated_ops):",
         "if False:",
         ("tests/test_long_programs.py::test_what_reads_a_tensor_twice_does_not_double",),
     ),

@@ -15,8 +15,9 @@ the table.
     %s = linalg.generic outs(%e : tensor<4xi32>) { cast(linalg.index 0 * 2 + 7) }
 
 An out-of-bounds extract reads the first or last element, as in the compiled program. The pass skips
-tensors below LARGE_BYTES, tensors that some op reads as a whole, bodies that read a tensor or have
-more than MAX_OPS ops, and dynamic shapes. IREE: `FoldTensorExtractOp` for constants.
+tensors below `COMMON.extracted_bytes`, tensors that some op reads as a whole, bodies that read a
+tensor or have more than `COMMON.extracted_ops` ops, and dynamic shapes. IREE: `FoldTensorExtractOp`
+for constants.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.inlining import splice
 from irees.transforms.utils.reshapes import reshape
 from irees.transforms.utils.shapes import IndexBuilder, element_bytes
@@ -42,10 +44,6 @@ from irees.transforms.utils.structured import generic, is_parallel, iterators, m
 
 NAME = "irees-compute-extracted-elements"
 
-LARGE_BYTES = 1 << 20
-"""Smallest tensor, in bytes, that the pass replaces by computations of single elements."""
-MAX_OPS = 16
-"""Largest body, in ops, that the pass duplicates for each read."""
 
 Read = tensor.ExtractOp | tensor.ExtractSliceOp
 
@@ -58,13 +56,13 @@ def is_formula(op: linalg.GenericOp) -> bool:
     size = element_bytes(kind)
     for extent in kind.get_shape():
         size *= extent
-    if size < LARGE_BYTES or any(isinstance(i.type, TensorType) for i in op.inputs):
+    if size < COMMON.extracted_bytes or any(isinstance(i.type, TensorType) for i in op.inputs):
         return False
     indexing, block = maps(op)[-1], op.body.block
     if indexing != AffineMap.identity(indexing.num_dims) or block.args[-1].uses:
         return False
-    ops = list(islice(block.ops, MAX_OPS + 1))
-    return len(ops) <= MAX_OPS and all(_is_scalar(inner) for inner in ops)
+    ops = list(islice(block.ops, COMMON.extracted_ops + 1))
+    return len(ops) <= COMMON.extracted_ops and all(_is_scalar(inner) for inner in ops)
 
 
 def _is_scalar(op: Operation) -> bool:

@@ -49,14 +49,12 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import is_strict, target_of
 from irees.errors import UnsupportedError
 from irees.remarks import remark
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.attention import Scores, contract, dims_of, scores_of
 from irees.transforms.utils.shapes import dim
 from irees.transforms.utils.softmax import rescaling, softmax
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder
-
-MOST_FEATURES = 256
-"""Of a query or a value that a workgroup keeps tiles of."""
 
 
 def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
@@ -65,13 +63,13 @@ def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
     shape = [] if roles is None else [roles.sizes[d] for d in scores.loops]
     if roles is None or min(shape) < 0 or 4 * prod(shape) <= largest:
         return False
-    reason = None
+    reason, most = None, NVIDIA.tiled_features
     if any(isinstance(inner, ext.IndexOp) for inner in op.body.walk()):
         reason = "its region asks for an index"
     elif len(roles.k2) > 1 or min(roles.sizes) < 0:
         reason = "its keys are not counted by one loop, or a size is not known"
-    elif max(prod(roles.sizes[d] for d in loops) for loops in (roles.k1, roles.n)) > MOST_FEATURES:
-        reason = f"more than {MOST_FEATURES} features"
+    elif max(prod(roles.sizes[d] for d in loops) for loops in (roles.k1, roles.n)) > most:
+        reason = f"more than {most} features"
     if reason is not None:
         remark("missed", "irees-decompose-attention", op, f"scores are kept in memory: {reason}")
     return reason is None

@@ -10,8 +10,8 @@ one index tensor per dim. A gather blocks fusion with its source, a reshape does
     %r = tensor.collapse_shape %x [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
 
 The reference interpreter computes the indices. A gather stays if it reads elements in another
-order, twice, out of bounds, or not all of them, or if the result exceeds MAX_ELEMENTS. PyTorch:
-`torch.flatten` as torch-mlir imports it.
+order, twice, out of bounds, or not all of them, or if the result exceeds
+`COMMON.gathered_elements`. PyTorch: `torch.flatten` as torch-mlir imports it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.reshapes import reshape
 from irees.transforms.utils.shapes import IndexBuilder
@@ -39,9 +40,6 @@ from irees.transforms.utils.structured import captured_values, generic, is_paral
 from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-fold-constant-gathers"
-
-MAX_ELEMENTS = 1 << 16
-"""Largest result, in elements, whose indices the pass computes."""
 
 
 def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
@@ -104,7 +102,7 @@ def fold(op: linalg.GenericOp) -> SSAValue | None:
     assert isinstance(source, TensorType)
     assert isinstance(kind, TensorType)
     elements = prod(kind.get_shape())
-    if elements != prod(source.get_shape()) or not 0 < elements <= MAX_ELEMENTS:
+    if elements != prod(source.get_shape()) or not 0 < elements <= COMMON.gathered_elements:
         return None
     try:
         found = places(op, extract)

@@ -40,10 +40,10 @@ from irees.dialects.resources import is_splat
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import captured_values, static_ranges
 
-SMALL_BYTES = 64 << 10
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
@@ -77,9 +77,8 @@ def foldable(op: Operation) -> bool:
         return False
     if not any(isinstance(v.type, TensorType) for v in known):
         return False
-    return size_of(op.results[0]) <= max(SMALL_BYTES, sum(size_of(v) for v in known)) and (
-        size_of(op.results[0]) <= 1 << 20
-    )
+    most = max(COMMON.folded_bytes, sum(size_of(v) for v in known))
+    return size_of(op.results[0]) <= min(most, COMMON.most_folded_bytes)
 
 
 def steps(op: Operation) -> int:

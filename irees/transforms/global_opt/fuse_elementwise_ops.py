@@ -38,6 +38,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.body_weight import Weights
 from irees.analysis.contractions import WIDENING, is_contraction
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, plan
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
@@ -53,10 +54,6 @@ MOVEMENT = frozenset(
     ("arith.extf", "arith.extsi", "arith.extui", "linalg.yield", "arith.index_cast")
 )
 """Ops that only move or widen data."""
-
-MAX_OPERANDS = 32
-MAX_REPEATED_OPS = 64
-"""Largest body, in ops, that fuses at two operands: `x + transpose(x)` chains double each time."""
 
 
 Chosen = Callable[[linalg.GenericOp, linalg.GenericOp, int], bool]
@@ -83,11 +80,11 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
     single = all(u.operation is consumer for u in uses)
     if not single and not (only_moves(producer) and cheap_to_repeat(producer)):
         return False
-    if len(uses) > 1 and is_longer_than(producer, MAX_REPEATED_OPS):
+    if len(uses) > 1 and is_longer_than(producer, COMMON.repeated_ops):
         return False
     if is_contraction(consumer) and not only_moves(producer):
         return False
-    if len(consumer.operands) + len(producer.operands) > MAX_OPERANDS:
+    if len(consumer.operands) + len(producer.operands) > COMMON.body_operands:
         return False
     return True
 

@@ -27,13 +27,12 @@ from xdsl.traits import is_side_effect_free
 from irees.analysis.contractions import multiply_add
 from irees.dialects.irees_target import target_of
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.inlining import splice
 from irees.transforms.utils.structured import element_type, generic, is_parallel, iterators, maps
 
 NAME = "irees-fuse-sibling-reductions"
-MOST = 4
-"""Results of one op: each has several registers while it is summed up."""
 
 
 def is_reduction(op: linalg.GenericOp) -> bool:
@@ -131,7 +130,8 @@ def fuse(block: Block) -> None:
         first = found[number]
         for later in _readers_of_the_same(first, place):
             second = found[later]
-            if len(first.results) + len(second.results) > MOST or not share_loops(first, second):
+            results = len(first.results) + len(second.results)
+            if results > COMMON.sibling_results or not share_loops(first, second):
                 continue
             after = followers(first, second)
             if after is None or not may_rewrite(NAME, second, "a reduction beside another"):

@@ -50,17 +50,11 @@ from irees.analysis.dot_products import dot_product
 from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
 from irees.dialects.irees_target import dot_products_of, target_of
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.structured import maps, static_ranges
 
 NAME = "irees-pack-constant-operands"
-
-SCATTER = 1.5
-"""Cycles to write one element of the output apart from its neighbours."""
-
-COPY = 0.125
-UNFOLD = 1.25
-"""Cycles to pack one element at run time: with its neighbours, or by itself."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +148,9 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
         return False
     depth, columns = prod(ranges[k] for k in reduction), ranges[side.column]
     # Both in cycles for one step of K and one vector of the output.
-    scattered = SCATTER * lanes / depth + -(-columns // lanes) * lanes / columns
+    scattered = CPU.scattered_store * lanes / depth + -(-columns // lanes) * lanes / columns
     output = maps(op)[-1].results[-1]
-    copy = UNFOLD if output.used_dims() & windows else COPY
+    copy = CPU.unfolded_copy if output.used_dims() & windows else CPU.packed_copy
     pixels = prod(ranges[x] for x in side.rows) if all(ranges[x] > 0 for x in side.rows) else 0
     waste = -(-pixels // lanes) * lanes / pixels if pixels else 1.0
     return scattered < copy * lanes / columns + waste

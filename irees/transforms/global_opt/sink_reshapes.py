@@ -15,7 +15,7 @@ tensor is per channel.
 
 The pass skips ops that read another generic directly (they already share its loops), reductions,
 dynamic shapes, reshapes of arguments and constants, and ops whose last loop would become shorter
-than MIN_VECTOR_LOOP. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
+than `COMMON.vector_loop`. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.utils.reshapes import (
     Refused,
     collapse,
@@ -46,9 +47,6 @@ from irees.transforms.utils.structured import is_parallel, iterators, maps
 from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-sink-reshapes"
-
-MIN_VECTOR_LOOP = 64
-"""Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
 
 
 def root_of(value: SSAValue) -> SSAValue:
@@ -87,7 +85,7 @@ def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
         kind, groups = found
         loops = split_loops(indexing, groups, kind.get_shape())
         last = loops.get(len(iterators(op)) - 1)
-        if loops and (last is None or last[-1] >= MIN_VECTOR_LOOP):
+        if loops and (last is None or last[-1] >= COMMON.vector_loop):
             return loops
     return {}
 

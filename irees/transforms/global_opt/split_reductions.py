@@ -34,20 +34,12 @@ from xdsl.rewriter import Rewriter
 from irees.analysis.contractions import is_contraction
 from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.global_opt.utils.slices import cut
 from irees.transforms.utils.combiners import combine, combiners, neutral_element
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.structured import element_type, iterators, maps, static_ranges
 from irees.transforms.utils.tensors import TensorBuilder, is_static
-
-SHORTEST = 2048
-"""Points of a slice: fewer are not worth a workgroup."""
-
-FEWEST = 4
-"""Slices that are worth the second kernel."""
-
-BLOCK = 1024
-"""Results of a contraction that a workgroup makes, at least."""
 
 
 def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
@@ -58,12 +50,12 @@ def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
         return None
     results = prod(s for s, k in zip(sizes, kinds, strict=True) if k != "reduction")
     length = prod(sizes[i] for i in reductions)
-    have = -(-results // (BLOCK if is_contraction(op) else 1))
-    most = min(workgroups // max(1, have), length // SHORTEST)
-    if most < FEWEST:
+    have = -(-results // (NVIDIA.block_results if is_contraction(op) else 1))
+    most = min(workgroups // max(1, have), length // NVIDIA.least_slice)
+    if most < NVIDIA.least_slices:
         return None
     for loop in reductions:
-        for count in range(min(most, sizes[loop]), FEWEST - 1, -1):
+        for count in range(min(most, sizes[loop]), NVIDIA.least_slices - 1, -1):
             if sizes[loop] % count == 0:
                 return loop, count
     return None

@@ -56,19 +56,13 @@ from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, is_static
 
-SHORTEST = 8
-"""The part of the longest run that a run must have."""
-
 DIGITS = (8, 16, 32, 64)
 """Bits of keys that can be taken digit by digit."""
-
-FEW = 4
-"""A topk keeps no more than this part of a run."""
 
 
 def run_of(length: int, longest: int) -> int | None:
     """The longest run that divides a row, or None where it would be short."""
-    for run in range(longest, longest // SHORTEST, -1):
+    for run in range(longest, longest // NVIDIA.shortest_run, -1):
         if length % run == 0:
             return run
     return None
@@ -108,7 +102,7 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str
     if isinstance(op, ext.SortOp) and is_wide(op):
         return ""
     if run_of(length, longest) is None:
-        return f"{length} has no divisor from {longest // SHORTEST} to {longest}"
+        return f"{length} has no divisor from {longest // NVIDIA.shortest_run} to {longest}"
     if isinstance(op, ext.TopkV2Op) and not op.is_sorted:
         return "it is not in order"
     return None
@@ -165,7 +159,7 @@ def _run_of_topk(values: SSAValue, dim: int, k: int, longest: int) -> int | None
     assert isinstance(values.type, TensorType)
     length = values.type.get_shape()[dim]
     run = None if length <= longest else run_of(length, longest)
-    return None if run is None or k > run // FEW else run
+    return None if run is None or k > run // NVIDIA.kept_part else run
 
 
 def _topk(ins: Sequence[SSAValue], outs: Sequence[SSAValue], dim: int, order: Region):
@@ -265,7 +259,7 @@ class SplitSortsPass(ModulePass):
 
     name = "irees-split-sorts"
 
-    longest: int = 4096
+    longest: int = NVIDIA.sorted_row
     """Elements of a row that one workgroup sorts."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -28,8 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
-
-MAX_ELEMENTS = 32
+from irees.targets.nvidia import NVIDIA
 
 
 def allocate_private(op: Operation) -> None:
@@ -41,7 +40,7 @@ def allocate_private(op: Operation) -> None:
         kind = output.type
         if result.uses or not isinstance(kind, TensorType):
             continue
-        if prod(size for size in kind.get_shape() if size >= 0) >= MAX_ELEMENTS:
+        if prod(size for size in kind.get_shape() if size >= 0) >= NVIDIA.private_elements:
             continue
         private = bufferization.AllocTensorOp(kind, copy=output)
         private.attributes["memory_space"] = AddressSpaceAttr(AddressSpace.PRIVATE)

@@ -36,6 +36,7 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.remarks import remark
+from irees.targets.cpu import CPU
 from irees.transforms.utils.attention import Scores, dims_of, scores_of
 from irees.transforms.utils.shapes import Size, dims
 from irees.transforms.utils.tensors import TensorBuilder
@@ -123,8 +124,8 @@ class TileAttentionReductionPass(ModulePass):
 
     name = "irees-tile-attention-reduction"
 
-    keys: int = 256
-    """Keys per block. Blocks of 64 take 1.7 times as long (8 heads, 2048 queries and keys, f32)."""
+    keys: int = CPU.attention_keys
+    """Keys per block."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         pattern = TileOnlineAttention(self.keys)

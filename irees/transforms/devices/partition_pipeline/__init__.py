@@ -33,6 +33,7 @@ from irees.dialects.flow import TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
 from irees.errors import ArgumentError
 from irees.remarks import remark
+from irees.targets.common import COMMON
 from irees.transforms.devices.partition_pipeline.stages import (
     crossing_bytes,
     cut_stages,
@@ -46,9 +47,6 @@ from irees.transforms.devices.utils.places import PLACE
 from irees.transforms.utils.shapes import IndexBuilder, sizes_of
 
 BORDER = (TensorImportOp, TensorExportOp)
-FLOPS_A_BYTE = 48
-"""Cost of a result byte in flops: page faults limit writes to fresh memory to 1 GB/s on a core with
-75 to 120 GFLOP/s (Cascade Lake). Halved, since other machines fault in pages faster."""
 
 
 def staged_ops(function: func.FuncOp) -> list[Operation]:
@@ -66,7 +64,7 @@ def staged_ops(function: func.FuncOp) -> list[Operation]:
 
 def _loads(ops: list[Operation], balance: str) -> list[float]:
     if balance == "flops":
-        return [float(flops(op) + FLOPS_A_BYTE * handed_bytes(op)) for op in ops]
+        return [float(flops(op) + COMMON.flops_per_byte * handed_bytes(op)) for op in ops]
     counted: set[SSAValue] = set()
     loads: list[float] = []
     for op in ops:

@@ -2,8 +2,8 @@
 Partitions straight-line code into stages of similar load.
 
 The stage with the highest load determines the throughput of the pipeline. So the maximum load is
-minimized first. Then, among all partitions whose maximum load is within a factor SLACK of that
-optimum, the one with the fewest transferred bytes is chosen.
+minimized first. Then, among all partitions whose maximum load is within a factor
+`COMMON.stage_slack` of that optimum, the one with the fewest transferred bytes is chosen.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from irees.analysis.work import bytes_of
 from irees.dialects.hal import TensorExportOp
 from irees.dialects.resources import is_splat
+from irees.targets.common import COMMON
 from irees.transforms.utils.structured import Structured, captured_values, static_ranges
-
-SLACK = 1.05
 
 
 def known_bytes(value: SSAValue) -> int:
@@ -133,7 +132,7 @@ def cut_stages(loads: Sequence[float], crossing: Sequence[int], stages: int) -> 
     """
     weights = np.asarray(loads, dtype=float)
     before = np.concatenate([[0.0], np.cumsum(weights)])
-    limit = heaviest(weights, stages) * SLACK
+    limit = heaviest(weights, stages) * COMMON.stage_slack
     count = len(weights)
     cost = np.full((stages + 1, count + 1), np.inf)
     came = np.zeros((stages + 1, count + 1), dtype=int)

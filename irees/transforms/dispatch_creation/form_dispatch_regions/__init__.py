@@ -59,6 +59,7 @@ from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.linalg.packing import PackOp
 from irees.dialects.util import FuncOp
 from irees.remarks import remark
+from irees.targets.cpu import CPU
 from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_groups import (
     FusionTracker,
     Rules,
@@ -172,15 +173,11 @@ def form_regions(function: Operation, rules: Rules) -> None:
         sort_block(block, order)
 
 
-ENOUGH_TILES = 16
-"""Minimum number of independent tiles that fusion must leave a group, on CPUs."""
-
-
 def limits_of(module: ModuleOp) -> Limits:
     """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
     gpu = target_of(module).gpu
     if gpu is None:
-        return Limits(ENOUGH_TILES, -1)
+        return Limits(CPU.enough_tiles, -1)
     return Limits(gpu.multiprocessors, gpu.launch_bytes)
 
 

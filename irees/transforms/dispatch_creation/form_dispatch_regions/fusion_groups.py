@@ -17,11 +17,9 @@ from xdsl.ir import Block, Operation, OpResult
 
 from irees.analysis.dispatch_roles import is_cloneable
 from irees.analysis.loop_mapping import LoopMap, loop_nest, map_into, root_map
+from irees.targets.common import COMMON
 from irees.transforms.utils.dispatch_regions import Order
 from irees.transforms.utils.structured import captured_values
-
-MAX_OPERANDS = 16
-"""Maximum number of input and output tensors of a kernel (IREE: kIreeMaxOperandCount)."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class FusionGroup:
             escaping += sum(
                 any(use.operation not in members for use in r.uses) for r in member.results
             )
-        return len(outside - members) + escaping > MAX_OPERANDS
+        return len(outside - members) + escaping > COMMON.kernel_operands
 
 
 class FusionTracker:

@@ -31,8 +31,8 @@ from irees.analysis.loop_mapping import loop_nest
 from irees.dialects.flow import DispatchRegionOp
 from irees.dialects.iree_linalg_ext import LinalgExtOperation
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp
+from irees.targets.common import COMMON
 from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_groups import (
-    MAX_OPERANDS,
     FusionGroup,
     FusionTracker,
     Rules,
@@ -104,7 +104,7 @@ def _refuse_consumer(use: Use, group: FusionGroup, tracker: FusionTracker) -> st
     if (why := group.refuses(consumer)) is not None:
         return why
     if group.too_many_operands(consumer):
-        return f"the kernel would have more than {MAX_OPERANDS} operands"
+        return f"the kernel would have more than {COMMON.kernel_operands} operands"
     if not rules.aggressive and len(made_by.ranges) < len(nest.ranges):
         return "it has more loops than its producer"
     root = loop_nest(group.root)
@@ -176,7 +176,7 @@ def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: 
     if (why := group.refuses(producer)) is not None:
         return why
     if group.too_many_operands(producer):
-        return f"the kernel would have more than {MAX_OPERANDS} operands"
+        return f"the kernel would have more than {COMMON.kernel_operands} operands"
     return None
 
 

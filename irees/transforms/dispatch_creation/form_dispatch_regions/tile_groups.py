@@ -23,6 +23,7 @@ from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
 from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
+from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.dispatch_regions import (
     Order,
@@ -33,10 +34,6 @@ from irees.transforms.utils.dispatch_regions import (
 from irees.transforms.utils.shapes import element_bytes
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
-
-MAX_MEMBERS = 12
-LARGE_SPLAT = 1 << 28
-"""Size in bytes above which a kernel writes a splat constant when it is needed."""
 
 
 def is_dispatched(op: Operation) -> bool:
@@ -57,7 +54,7 @@ def is_large_splat(op: Operation) -> bool:
         return False
     kind = op.result.type
     size = prod(kind.get_shape()) * element_bytes(kind)
-    return size > LARGE_SPLAT and splat_scalar(op) is not None
+    return size > COMMON.splat_bytes and splat_scalar(op) is not None
 
 
 @dataclass(eq=False)
@@ -183,7 +180,7 @@ class TileGroups:
 
     def _fits(self, group: Sequence[Loops], more: Sequence[Loops]) -> bool:
         """Whether these ops can share the tiles of a group and enough tiles remain."""
-        if not group or not more or len(group) + len(more) > MAX_MEMBERS:
+        if not group or not more or len(group) + len(more) > COMMON.kernel_ops:
             return False
         if any(_is_contraction(m.op) for m in more):
             return False

@@ -56,6 +56,7 @@ from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.upstream.linalg.winograd import MATRICES
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.global_opt.convert_conv2d_to_winograd.winograd_form import (
     TAPS,
     Convolution,
@@ -69,8 +70,6 @@ from irees.transforms.utils.tensors import TensorBuilder, is_static
 
 NAME = "irees-convert-conv2d-to-winograd"
 
-GAIN = 1.15
-"""How many times fewer cycles are worth it."""
 
 SLICE = 4096
 """Columns of a filter that are transformed at once."""
@@ -277,7 +276,7 @@ class ConvertConv2dToWinogradPass(ModulePass):
 
     name = "irees-convert-conv2d-to-winograd"
 
-    least_gain: float = GAIN
+    least_gain: float = CPU.winograd_gain
     outputs: tuple[int, ...] = (4, 2)
     """The m of each F(m, 3) that may be chosen."""
 

@@ -15,19 +15,13 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.contractions import is_contraction, multiply_add
+from irees.targets.cpu import CPU
 from irees.transforms.utils.constants import is_large_splat
 from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
 from irees.transforms.utils.tensors import is_static
 
 TAPS = 3
 """Filter size along an axis: the r of F(m, r)."""
-
-TRANSFORM = 4.4
-"""Cycles to transform one tile element of one vector of channels, to or from the Winograd domain
-(measured, memory traffic included)."""
-
-BYTES_PER_CYCLE = 4.0
-"""Read bandwidth of a core for filters that are not in any cache."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +116,6 @@ def gain(conv: Convolution, lanes: int) -> float:
     written = prod(conv.ranges[d] for d in indexing[2].used_dims() - points)
     tiles = prod(conv.tiles)
     products = batch * tiles * conv.window**2 * inner / lanes
-    moved = TRANSFORM * conv.window**2 * tiles * (read + written) / lanes
-    filters = conv.window**2 * inner * 4 / BYTES_PER_CYCLE
-    return batch * pixels * 9 * inner / lanes / (max(products, filters) + moved)
+    moved = CPU.winograd_transform * conv.window**2 * tiles * (read + written) / lanes
+    filters = conv.window**2 * inner * 4 / CPU.filter_bandwidth
+    return batch * pixels * TAPS**2 * inner / lanes / (max(products, filters) + moved)

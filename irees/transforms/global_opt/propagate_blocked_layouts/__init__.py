@@ -46,6 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import Node
 from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
     Form,
@@ -53,7 +54,7 @@ from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
     costs_nothing,
     in_form,
 )
-from irees.transforms.global_opt.propagate_blocked_layouts.plan import COPY_FLOPS, Plan, users
+from irees.transforms.global_opt.propagate_blocked_layouts.plan import Plan, users
 from irees.transforms.utils.shapes import constant_value, dims
 
 NAME = "irees-propagate-blocked-layouts"
@@ -137,7 +138,7 @@ class PropagateBlockedLayoutsPass(ModulePass):
 
     name = "irees-propagate-blocked-layouts"
 
-    copy_flops: int = COPY_FLOPS
+    copy_flops: int = CPU.layout_copy
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Resources are printed by the builtin dialect, which text without a module does not load.

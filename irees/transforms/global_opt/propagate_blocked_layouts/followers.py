@@ -20,12 +20,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction, multiply_add
-from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
-    NOMINAL,
-    Form,
-    Part,
-    block_of,
-)
+from irees.targets.cpu import CPU
+from irees.transforms.global_opt.propagate_blocked_layouts.forms import Form, Part, block_of
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     kept_dims,
@@ -233,7 +229,7 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
         tuple((d, blocks[loop]) for d, loop in enumerate(own) if loop in blocks),
         tuple((own.index(loop), inner) for loop, inner in order),
     )
-    flops = 2 * prod(r if r >= 0 else NOMINAL for r in static_ranges(op))
+    flops = 2 * prod(r if r >= 0 else CPU.assumed_dim for r in static_ranges(op))
     return generic_node(op, blocks, forms, flops)
 
 

@@ -31,6 +31,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint
 
 from irees.dialects.resources import is_splat
+from irees.targets.cpu import CPU
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, reassociation_attr
 from irees.transforms.utils.structured import copy_region, element_type, generic, is_background
@@ -40,8 +41,6 @@ from irees.transforms.utils.unit_dims import collapse, expand
 ELEMENT_BYTES: dict[type[Attribute], int] = {Float32Type: 4, Float64Type: 8}
 """Element types that can be blocked => their size in bytes."""
 
-NOMINAL = 64
-"""Assumed size of a dynamic dim in cost estimates."""
 
 Part = tuple[int, bool]
 """A dim or loop, and whether this is the inner part of a blocked one."""
@@ -215,9 +214,9 @@ def costs_nothing(value: SSAValue, form: Form) -> bool:
 
 
 def elements(value: SSAValue) -> int:
-    """Returns the number of elements; dynamic dims count as NOMINAL."""
+    """Returns the number of elements; dynamic dims are assumed."""
     assert isinstance(value.type, TensorType)
-    return prod(s if s >= 0 else NOMINAL for s in value.type.get_shape())
+    return prod(s if s >= 0 else CPU.assumed_dim for s in value.type.get_shape())
 
 
 def after(value: SSAValue) -> IndexBuilder:

@@ -6,12 +6,12 @@ can follow, as far as they support blocks. Each op may run in either form. If tw
 value differ, the value is converted once. Blocked convolutions are faster. The optimal selection is
 a minimum cut with these costs, in flops:
 
-    converting one element                                      COPY_FLOPS
+    converting one element                                      CPU.layout_copy
     a convolution that is not in blocks                         its flops
     another op that writes channels and is not in blocks        1 for each element
 
 The last cost only breaks ties, in favour of late conversions. So an isolated convolution stays
-unblocked if it does fewer than COPY_FLOPS flops per element to convert.
+unblocked if it does fewer than `CPU.layout_copy` flops per element to convert.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
 from irees.analysis.contractions import is_contraction
+from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import (
     Convolution,
     Node,
@@ -39,28 +40,20 @@ from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
 )
 from irees.transforms.global_opt.propagate_blocked_layouts.minimum_cut import NEVER, Network
 
-COPY_FLOPS = 256
-"""
-Cost of copying one element into another layout, in flops.
-
-Four cycles at 64 flops per cycle. This assumes that blocks save all time of a convolution; they
-save a part of it, but a copy between two ops that could fuse costs more than four cycles.
-"""
-
 
 @dataclass
 class Plan:
     """Ops that may run in blocks, the form of each value, and the ops that cannot follow."""
 
     vector_bytes: int
-    copy_flops: int = COPY_FLOPS
+    copy_flops: int = CPU.layout_copy
     nodes: dict[Operation, Node] = field(default_factory=dict[Operation, Node])
     forms: dict[SSAValue, Form] = field(default_factory=dict[SSAValue, Form])
     refused: dict[Operation, str] = field(default_factory=dict[Operation, str])
     """Ops next to a value with a form that cannot run in blocks => the reason."""
 
     @staticmethod
-    def of(module: Operation, vector_bytes: int, copy_flops: int = COPY_FLOPS) -> Plan:
+    def of(module: Operation, vector_bytes: int, copy_flops: int = CPU.layout_copy) -> Plan:
         """Collects all ops that convolutions reach."""
         plan = Plan(vector_bytes, copy_flops)
         for op in module.walk():

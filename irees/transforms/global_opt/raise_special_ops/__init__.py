@@ -54,6 +54,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.rewrites import may_rewrite
+from irees.targets.common import COMMON
 from irees.transforms.global_opt.raise_special_ops.attention import raise_attention
 from irees.transforms.global_opt.raise_special_ops.reductions import (
     NAME,
@@ -63,8 +64,6 @@ from irees.transforms.global_opt.raise_special_ops.reductions import (
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, dims
 from irees.transforms.utils.unused_results import erase_dead_code
-
-MAX_K = 256
 
 
 def first_k(op: ext.SortOp) -> int | None:
@@ -99,7 +98,7 @@ def first_k(op: ext.SortOp) -> int | None:
         return None
     k = found.pop()
     size = op.results[0].type.get_shape()[dim]
-    return k if 0 < k <= MAX_K and (size < 0 or 4 * k <= size) else None
+    return k if 0 < k <= COMMON.most_k and (size < 0 or COMMON.selection * k <= size) else None
 
 
 def counts_along(value: SSAValue, dim: int) -> bool:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import SSAValue
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.targets.common import COMMON
 from irees.transforms.codegen.common.utils.radix_sort import RadixKey, radix_key, sort_numbers
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -28,9 +29,6 @@ from irees.transforms.utils.loops import for_loop, while_loop
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
-FEW = 32
-"""Static row length below which merge sort is used: counting digits would take longer."""
-
 
 def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     """sort  =>  loops that sort every row in scratch memory"""
@@ -39,7 +37,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
     size = buffer_dim(targets[0], dim, outside(op))
     order = Order.of(op.body.block)
     key = radix_key(order, targets)
-    if key is None or (isinstance(size, int) and size < FEW):
+    if key is None or (isinstance(size, int) and size < COMMON.merged_row):
         sort_by_merging(op, size, order, at)
     else:
         sort_by_radix(op, size, key, at)

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from irees.targets.common import COMMON
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
@@ -48,9 +49,6 @@ INFINITY: dict[type[Attribute], int] = {
 }
 """Bit patterns of infinity; larger patterns, without the sign, are NaN."""
 
-LONG = 1024
-"""Row length from which 11-bit digits (2048 counts) cost less than an extra pass."""
-
 
 @dataclass(frozen=True)
 class RadixKey:
@@ -64,7 +62,8 @@ class RadixKey:
 
     def allocate(self, size: Size, double: Size, at: IndexBuilder) -> Numbers:
         """Allocates scratch memory for rows of that size; `double` is 2 * size."""
-        digit = min(self.width, 11 if isinstance(size, int) and size >= LONG else 8)
+        is_long = isinstance(size, int) and size >= COMMON.wide_digit_row
+        digit = min(self.width, COMMON.wide_digit if is_long else COMMON.digit)
         digits = -(-self.width // digit)
         index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
         return Numbers(

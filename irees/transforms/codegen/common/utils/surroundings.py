@@ -26,6 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.distribution import root
+from irees.targets.common import COMMON
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -38,9 +39,6 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import filled_value, is_parallel, maps
-
-MOST_OPS = 12
-"""Maximum ops in a consumer body that is replicated for each register of a block."""
 
 
 @dataclass
@@ -201,7 +199,8 @@ def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation
 def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) -> bool:
     """Whether interleaving the op with the producer, element by element, is safe."""
     target = producer.outputs[0]
-    if not is_parallel(op) or len(list(op.body.block.ops)) > MOST_OPS + 1 or not is_pointwise(op):
+    most = COMMON.replicated_ops + 1
+    if not is_parallel(op) or len(list(op.body.block.ops)) > most or not is_pointwise(op):
         return False
     element = target.type.element_type
     for operand in op.operands:

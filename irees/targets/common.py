@@ -1,0 +1,107 @@
+"""The cost model that passes use for CPUs and for GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irees.targets import cost
+
+
+@dataclass(frozen=True)
+class CommonCosts:
+    """Costs and thresholds of passes that run for every target."""
+
+    # Bodies: `irees.analysis.body_weight`, `irees-fuse-elementwise-ops`.
+
+    math_weight: int = cost(16, "ops of `arith`", "guess")
+    """Weight of a `math` op."""
+
+    most_weight: int = cost(2048, "ops of `arith`", "compile times of C compilers")
+    """Maximum total weight of the bodies in a kernel. An attention layer has 50, random number
+    generation 600, a sum of five special functions of PyTorch (digamma, zeta, Bessel) 1,200."""
+
+    body_operands: int = cost(32, "operands", "guess")
+    """Maximum operands of two fused elementwise ops."""
+
+    repeated_ops: int = cost(64, "ops", "guess")
+    """Largest body that fuses at two operands: `x + transpose(x)` chains double each time."""
+
+    replicated_ops: int = cost(12, "ops", "guess")
+    """Maximum ops in a consumer body that is replicated for each register of a block."""
+
+    extracted_bytes: int = cost(1 << 20, "bytes", "guess")
+    """Smallest tensor that `irees-compute-extracted-elements` replaces by computations of single
+    elements."""
+
+    extracted_ops: int = cost(16, "ops", "guess")
+    """Largest body that this pass duplicates for each read."""
+
+    sibling_results: int = cost(4, "results", "derived: registers of accumulators")
+    """Maximum results of fused reductions: each has several registers while it is summed up."""
+
+    # Kernels: `irees-form-dispatch-regions`.
+
+    kernel_operands: int = cost(16, "tensors", "IREE: kIreeMaxOperandCount")
+    """Maximum number of input and output tensors of a kernel."""
+
+    kernel_ops: int = cost(12, "ops", "guess")
+    """Maximum structured ops of a group."""
+
+    splat_bytes: int = cost(1 << 28, "bytes", "guess")
+    """Size above which a kernel writes a splat constant when it is needed."""
+
+    inline_constant_bytes: int = cost(256, "bytes", "IREE: the default")
+    """Maximum size of a non-splat constant cloned into kernels."""
+
+    assumed_trip_count: int = cost(4096, "iterations", "guess")
+    """Assumed trip count of dynamic loops when ops are grouped."""
+
+    # Constants and shapes.
+
+    folded_bytes: int = cost(64 << 10, "bytes", "guess")
+    """Largest result of constants that is always computed at compile time; a larger one only if its
+    operands are as large."""
+
+    most_folded_bytes: int = cost(1 << 20, "bytes", "guess")
+    """Largest result of constants that is computed at compile time at all."""
+
+    gathered_elements: int = cost(1 << 16, "elements", "guess")
+    """Largest result of a gather whose constant indices are computed at compile time."""
+
+    vector_loop: int = cost(64, "iterations", "guess")
+    """Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
+
+    # Sorting.
+
+    most_k: int = cost(256, "elements", "guess")
+    """Largest k for which the first k elements of a sort become a top-k."""
+
+    selection: int = cost(4, "1", "guess")
+    """Minimum ratio of the row length to k for that."""
+
+    merged_row: int = cost(32, "elements", "guess")
+    """Static row length below which one thread sorts by merging: counting digits would take
+    longer."""
+
+    wide_digit_row: int = cost(1024, "elements", "derived: 2048 counts against a pass over the row")
+    """Row length from which one thread sorts by wide digits: their counts cost less than an extra
+    pass."""
+
+    digit: int = cost(8, "bits", "guess")
+    """Digit of a radix sort by one thread."""
+
+    wide_digit: int = cost(11, "bits", "derived: three passes over 32 bits")
+    """The same for long rows."""
+
+    # Several devices: `irees-partition-pipeline`.
+
+    flops_per_byte: int = cost(48, "flops per byte", "Cascade Lake: 1 GB/s at 75 to 120 GFLOP/s")
+    """Cost of a result byte: page faults limit writes to fresh memory. Halved, since other machines
+    fault in pages faster."""
+
+    stage_slack: float = cost(1.05, "1", "guess")
+    """Ratio to the smallest possible maximum load of a stage, within which transfers decide."""
+
+
+COMMON = CommonCosts()
+"""The costs that passes read."""
