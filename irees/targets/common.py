@@ -76,7 +76,7 @@ class CommonCosts:
     most_k: int = cost(256, "elements", "guess")
     """Largest k for which the first k elements of a sort become a top-k."""
 
-    selection: int = cost(4, "1", "guess")
+    selection_ratio: int = cost(4, "1", "guess")
     """Minimum ratio of the row length to k for that."""
 
     merged_row: int = cost(32, "elements", "guess")
@@ -99,7 +99,7 @@ class CommonCosts:
     """Cost of a result byte: page faults limit writes to fresh memory. Halved, since other machines
     fault in pages faster."""
 
-    stage_slack: float = cost(1.05, "1", "guess")
+    stage_load_ratio: float = cost(1.05, "1", "guess")
     """Ratio to the smallest possible maximum load of a stage, within which transfers decide."""
 
 

@@ -60,7 +60,7 @@ class CpuCosts:
     unpacked_rows: int = cost(4, "rows", "guess")
     """Largest M for which B is not packed: packing would cost as much as the multiplication."""
 
-    joined_rows: float = cost(0.99, "1", "guess")
+    joined_rows_ratio: float = cost(0.99, "1", "guess")
     """Ratio of estimated cycles at which merging the row loops pays for the extra index division
     (0.99: 1 % faster)."""
 
@@ -91,14 +91,14 @@ class CpuCosts:
     least_last_tile_rows: int = cost(16, "rows", "guess")
     """The same if columns are tiled first."""
 
-    strip_columns: int = cost(8, "1", "guess")
+    strip_factor: int = cost(8, "1", "guess")
     """Factor on `tile_columns` if rows are strip-mined: A is packed once for all panels, and the
     panels need only fit into the L3 cache."""
 
-    streamed_columns: int = cost(4, "1", "guess")
+    stream_factor: int = cost(4, "1", "guess")
     """Factor on `tile_columns` if few rows stream an unpacked B once, along its rows."""
 
-    packed_rows: int = cost(4, "1", "guess")
+    pack_factor: int = cost(4, "1", "guess")
     """Factor on the rows that share packed columns without strips: reading A from the L3 cache
     costs less than packing B again."""
 

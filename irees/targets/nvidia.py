@@ -99,7 +99,7 @@ class NvidiaCosts:
     launch_steps: int = cost(16, "steps of the reduction", "derived: a step takes 0.1 us")
     """Steps in which a workgroup moves the target's `launch_bytes`."""
 
-    l2_bandwidth: int = cost(3, "1", "A100: 5 TB/s to 1.6 TB/s")
+    l2_bandwidth_ratio: int = cost(3, "1", "A100: 5 TB/s to 1.6 TB/s")
     """Ratio of L2 to memory bandwidth."""
 
     workgroups_per_tile: int = cost(16, "workgroups", "guess")
@@ -108,7 +108,7 @@ class NvidiaCosts:
     least_shared_steps: int = cost(4, "steps of the reduction", "derived: pipeline stages")
     """Minimum steps per workgroup: the number of pipeline stages in shared memory."""
 
-    shared_tiles: float = cost(0.875, "1", "guess")
+    shared_tiles_ratio: float = cost(0.875, "1", "guess")
     """Ratio of estimated steps at which sharing tiles pays off."""
 
     # Attention: `irees-gpu-lower-attention`.
@@ -170,7 +170,7 @@ class NvidiaCosts:
     network_row: int = cost(512, "elements", "guess")
     """Row length from which a sorting network uses as many threads as a radix sort."""
 
-    selection: int = cost(4, "1", "guess")
+    selection_ratio: int = cost(4, "1", "guess")
     """Minimum ratio of the row length to k at which top-k does not sort the whole row."""
 
     counts_ahead: int = cost(8, "loads", "guess")
@@ -189,10 +189,10 @@ class NvidiaCosts:
     sorted_row: int = cost(4096, "elements", "guess")
     """Elements of a row that one workgroup sorts; longer rows are sorted in runs and merged."""
 
-    shortest_run: int = cost(8, "1", "guess")
+    shortest_run_ratio: int = cost(8, "1", "guess")
     """Maximum ratio of `sorted_row` to a run."""
 
-    kept_part: int = cost(4, "1", "guess")
+    run_to_k_ratio: int = cost(4, "1", "guess")
     """Minimum ratio of a run to k for a top-k in runs."""
 
     # Few results: `irees-split-reductions`, `irees-decompose-attention`.

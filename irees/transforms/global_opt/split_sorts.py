@@ -62,7 +62,7 @@ DIGITS = (8, 16, 32, 64)
 
 def run_of(length: int, longest: int) -> int | None:
     """The longest run that divides a row, or None where it would be short."""
-    for run in range(longest, longest // NVIDIA.shortest_run, -1):
+    for run in range(longest, longest // NVIDIA.shortest_run_ratio, -1):
         if length % run == 0:
             return run
     return None
@@ -102,7 +102,7 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str
     if isinstance(op, ext.SortOp) and is_wide(op):
         return ""
     if run_of(length, longest) is None:
-        return f"{length} has no divisor from {longest // NVIDIA.shortest_run} to {longest}"
+        return f"{length} has no divisor from {longest // NVIDIA.shortest_run_ratio} to {longest}"
     if isinstance(op, ext.TopkV2Op) and not op.is_sorted:
         return "it is not in order"
     return None
@@ -159,7 +159,7 @@ def _run_of_topk(values: SSAValue, dim: int, k: int, longest: int) -> int | None
     assert isinstance(values.type, TensorType)
     length = values.type.get_shape()[dim]
     run = None if length <= longest else run_of(length, longest)
-    return None if run is None or k > run // NVIDIA.kept_part else run
+    return None if run is None or k > run // NVIDIA.run_to_k_ratio else run
 
 
 def _topk(ins: Sequence[SSAValue], outs: Sequence[SSAValue], dim: int, order: Region):

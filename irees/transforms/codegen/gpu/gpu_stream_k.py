@@ -85,7 +85,7 @@ class Waves:
             return None
         # A workgroup stores partial sums of its first and last tile, and may read all of a tile.
         moved = (2 + sharing) * self.tile_bytes
-        cost = -(-moved * NVIDIA.launch_steps // (NVIDIA.l2_bandwidth * self.launch_bytes))
+        cost = -(-moved * NVIDIA.launch_steps // (NVIDIA.l2_bandwidth_ratio * self.launch_bytes))
         return -(-tiles * self.depth // workgroups) + cost
 
     def best(self) -> Way | None:
@@ -101,7 +101,7 @@ class Waves:
                     continue
                 way = Way(before * self.depth + steps, rest, workgroups)
                 best = way if best is None or way.steps < best.steps else best
-        most = self.whole() * NVIDIA.shared_tiles
+        most = self.whole() * NVIDIA.shared_tiles_ratio
         return best if best is not None and best.steps <= most else None
 
 

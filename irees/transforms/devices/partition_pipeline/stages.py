@@ -3,7 +3,7 @@ Partitions straight-line code into stages of similar load.
 
 The stage with the highest load determines the throughput of the pipeline. So the maximum load is
 minimized first. Then, among all partitions whose maximum load is within a factor
-`COMMON.stage_slack` of that optimum, the one with the fewest transferred bytes is chosen.
+`COMMON.stage_load_ratio` of that optimum, the one with the fewest transferred bytes is chosen.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def cut_stages(loads: Sequence[float], crossing: Sequence[int], stages: int) -> 
     """
     weights = np.asarray(loads, dtype=float)
     before = np.concatenate([[0.0], np.cumsum(weights)])
-    limit = heaviest(weights, stages) * COMMON.stage_slack
+    limit = heaviest(weights, stages) * COMMON.stage_load_ratio
     count = len(weights)
     cost = np.full((stages + 1, count + 1), np.inf)
     came = np.zeros((stages + 1, count + 1), dtype=int)

@@ -98,7 +98,9 @@ def first_k(op: ext.SortOp) -> int | None:
         return None
     k = found.pop()
     size = op.results[0].type.get_shape()[dim]
-    return k if 0 < k <= COMMON.most_k and (size < 0 or COMMON.selection * k <= size) else None
+    return (
+        k if 0 < k <= COMMON.most_k and (size < 0 or COMMON.selection_ratio * k <= size) else None
+    )
 
 
 def counts_along(value: SSAValue, dim: int) -> bool:

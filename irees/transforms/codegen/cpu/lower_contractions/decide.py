@@ -328,7 +328,7 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
         return block, loops, (Candidate("rows of one loop", block, cycles(rows or 0, block)),)
     joint, apart = choose(every), turns * cycles(rows, block)
     together, reason = cycles(every, joint), None
-    if not 0 < together < CPU.joined_rows * apart:
+    if not 0 < together < CPU.joined_rows_ratio * apart:
         reason = "blocks of single loops take as few cycles"
     elif joint.rows > CPU.row_pointers and suffix(every_loop, (p.a,), p.sizes) != every_loop:
         reason = f"{joint.rows} rows need as many address registers, {CPU.row_pointers} at most"

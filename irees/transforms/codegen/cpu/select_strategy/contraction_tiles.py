@@ -110,8 +110,8 @@ def contraction_config(
         known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
         # Panels of narrow elements are smaller by a factor of 2 or 4.
         strips = known > 2 * CPU.mc and element_bytes(op.operands[side].type) >= 4
-        most = known if strips else most * CPU.packed_rows
-        columns_at_most *= CPU.strip_columns if strips else CPU.streamed_columns if few else 1
+        most = known if strips else most * CPU.pack_factor
+        columns_at_most *= CPU.strip_factor if strips else CPU.stream_factor if few else 1
         if strips and _extent(member.sizes, columns) >= known:
             order = (columns, rows)
     # Prepacked weights that are read once: a tile costs a call and no packing.

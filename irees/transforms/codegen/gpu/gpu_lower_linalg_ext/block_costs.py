@@ -50,7 +50,7 @@ class Row:
 
     def network_select(self, count: int) -> int:
         """Returns the cost of a network top-k: sorted runs are merged pairwise."""
-        if NVIDIA.selection * count > self.size:
+        if NVIDIA.selection_ratio * count > self.size:
             return self.network_sort()
         stages = _logarithm(count)
         turns, left = stages * (stages + 1) // 2 * self._step(self.size // 2), self.size

@@ -115,7 +115,8 @@ def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) ->
     half of two runs is kept and re-sorted with a few steps. Each round halves the keys.
     """
     size = keys.size
-    if not isinstance(size, int) or not isinstance(count, int) or NVIDIA.selection * count > size:
+    ratio = NVIDIA.selection_ratio
+    if not isinstance(size, int) or not isinstance(count, int) or ratio * count > size:
         sort_keys(keys, at, for_each)
         return
     stages = max(0, count - 1).bit_length()
