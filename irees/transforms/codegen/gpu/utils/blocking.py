@@ -164,9 +164,9 @@ AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
 
 def _staged(stages: Sequence[int]) -> Iterator[MatrixBlocking]:
     depth = NVIDIA.matrix_depth_bytes // 2
-    for (rows, columns, *warp), count in zip(NVIDIA.matrix_blocks, stages, strict=True):
+    for (rows, columns, high, wide), count in zip(NVIDIA.matrix_blocks, stages, strict=True):
         if count:
-            yield MatrixBlocking(rows, columns, *warp, depth, count)
+            yield MatrixBlocking(rows, columns, high, wide, depth, count)
 
 
 MATRIX_CANDIDATES = tuple(_staged(NVIDIA.matrix_stages))
