@@ -46,7 +46,7 @@ from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
 from irees.integrity import is_patched, record
 from irees.options import Options
-from irees.pipeline import device_phases, own_phases, phases, run_phases
+from irees.pipeline import a, device_phases, own_phases, phases, run_phases
 from irees.places import PART, are_known, phase_of
 from irees.plugins import active
 from irees.program_cache import (
@@ -65,7 +65,7 @@ from irees.runtime.manifest import target_record
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
-from irees.transforms import load_pass
+from irees.transforms.input.raise_buffers import functions_on_buffers
 
 record()
 
@@ -297,8 +297,12 @@ def reference_program(
     inserts a pass. To trace dispatches, it also interprets a copy lowered to dispatches, whose
     values are traced but never returned. Raises ArgumentError for a place behind these phases.
     """
-    decompose = load_pass("irees-decompose-plugin-ops")
-    decompose(plugins=options.plugins, keep_evaluated=True).apply(get_context(), module)
+    passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
+    if functions_on_buffers(module):
+        names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
+        passes += [*map(a, names), a("raise-buffers", in_place=False)]
+    for each in passes:
+        each.apply(get_context(), module)
     if last := last_phase_with_insertion(options):
         run_phases(get_context(), module, replace(options, target="cpu"), to=last)
     wanted = options.trace_dispatch_tensors

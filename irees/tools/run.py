@@ -56,6 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     function = function_of(program, arguments.function)
     results = _traced(program, function, values, arguments.trace_devices)
     results = list(results) if isinstance(results, tuple) else [results]
+    for result, argument in getattr(function, "updates", ()):
+        # It was written into the argument.
+        results[result] = values[argument]
     for option, name in ((expected, "--expected-output"), (arguments.output, "--output")):
         if option and len(option) != len(results):
             raise ArgumentError(

@@ -440,4 +440,28 @@ MUTANTS = (
         "",
         ("tests/transforms/stream/test_convert_to_stream.py",),
     ),
+    Mutant(
+        "A106",
+        "a write to a view of a buffer forgets where the view begins",
+        "irees/transforms/input/raise_buffers.py",
+        "operands=[value, into, *view.operands[1:]],",
+        "operands=[value, value, *view.operands[1:]],",
+        ("filecheck/transforms/input/raise_buffers.mlir",),
+    ),
+    Mutant(
+        "A107",
+        "the untaken branch undoes what was written before it",
+        "irees/transforms/input/raise_buffers.py",
+        "        for region in (op.true_region, op.false_region):\n            self.current = dict(before)",
+        "        for region in (op.true_region, op.false_region):\n            pass",
+        ("tests/properties/test_raised_buffers.py",),
+    ),
+    Mutant(
+        "A108",
+        "an argument is updated by a value of any size",
+        "irees/transforms/stream/convert_to_stream/results.py",
+        "        _assert_equal_sizes(buffer, target, builder)\n",
+        "",
+        ("tests/transforms/input/test_raise_buffers.py::test_an_argument_cannot_grow",),
+    ),
 )

@@ -3,14 +3,13 @@ Rejects input that no later pass handles: memrefs, signed integers, and misplace
 
 Later passes work on tensor values and would silently drop an op on memrefs.
 
-    linalg.matmul ins(%a, %b : memref<4x4xf32>, ...) outs(%c : memref<4x4xf32>)
+    %t = memref.alloc() : memref<4xf32>
   =>
-    error: programs on buffers are not compiled: this op has a memref<4x4xf32>
+    error: programs on buffers are not compiled: this op has a memref<4xf32>
 
-A linalg op on memrefs has no results, so dead code elimination would erase it. To write into an
-argument, a tensor program marks a result with `irees.updates`: the result is written into the
-memory of that argument. The pass also rejects globals of dynamic size: a store cannot grow their
-memory. IREE's input dialects work on tensors, too (`iree-verify-input-legality`).
+`irees-raise-buffers` raised functions on memrefs to tensors; this pass rejects what is left. A
+linalg op on memrefs has no results, so dead code elimination would erase it. The pass also rejects
+globals of dynamic size: a store cannot grow their memory. IREE's input dialects work on tensors, too (`iree-verify-input-legality`).
 
 Integers in linalg are signless: each op defines the signedness of its operands, and an
 `arith.constant` cannot have a type like `si32`. Passes look for functions at the top level, so they

@@ -7,46 +7,52 @@ import pytest
 import irees
 from irees.errors import UnsupportedError
 
-BUFFERS = "memref<4x4xf32>, memref<4x4xf32>"
 PROGRAMS = {
-    "named": f"""func.func @f(%a: memref<4x4xf32>, %b: memref<4x4xf32>, %c: memref<4x4xf32>) {{
-  linalg.matmul ins(%a, %b : {BUFFERS}) outs(%c : memref<4x4xf32>)
-  return
-}}""",
-    "generic": """func.func @f(%a: memref<4xf32>, %c: memref<?xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
-      iterator_types = ["parallel"]} ins(%a : memref<4xf32>) outs(%c : memref<?xf32>) {
-  ^bb0(%x: f32, %y: f32):
-    linalg.yield %x : f32
-  }
-  return
+    "vector": (
+        2,
+        """func.func @f(%a: memref<4xf32>, %i: index) -> vector<4xf32> {
+  %x = vector.load %a[%i] : memref<4xf32>, vector<4xf32>
+  return %x : vector<4xf32>
 }""",
-    "extension": """func.func @f(%a: memref<4xi32>) {
-  iree_linalg_ext.sort dimension(0) outs(%a : memref<4xi32>) {
-  ^bb0(%x: i32, %y: i32):
-    %c = arith.cmpi slt, %x, %y : i32
-    iree_linalg_ext.yield %c : i1
-  }
-  return
-}""",
-    "access": """func.func @f(%a: memref<4xf32>, %i: index) -> f32 {
-  %x = memref.load %a[%i] : memref<4xf32>
+        "compiled without vector.load on a memref",
+    ),
+    "cast": (
+        2,
+        """func.func @f(%a: memref<4xf32>) -> f32 {
+  %v = memref.reinterpret_cast %a to offset: [0], sizes: [4], strides: [1]
+      : memref<4xf32> to memref<4xf32>
+  %i = arith.constant 0 : index
+  %x = memref.load %v[%i] : memref<4xf32>
   return %x : f32
 }""",
-    "signature": "func.func @f(%a: memref<4xf32>) -> memref<4xf32> { return %a : memref<4xf32> }",
+        "compiled without memref.reinterpret_cast on a memref",
+    ),
+    "strided": (
+        1,
+        "func.func @f(%a: memref<4xf32, strided<[2]>>) { return }",
+        "argument 0 is a memref<4xf32, strided<[2]>>, but must be contiguous",
+    ),
+    "nested": (
+        2,
+        """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %t = memref.alloc() : memref<4xf32>
+  return %a : tensor<4xf32>
+}""",
+        "programs on buffers are not compiled: this op has a memref<4xf32>",
+    ),
 }
-LINES = {"named": 2, "generic": 2, "extension": 2, "access": 2, "signature": 1}
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
 @pytest.mark.parametrize("kind", PROGRAMS)
-def test_programs_on_buffers_are_refused(kind, target):
+def test_what_has_no_form_on_tensors_is_refused(kind, target):
+    line, program, message = PROGRAMS[kind]
     with pytest.raises(UnsupportedError) as error:
-        irees.compile(PROGRAMS[kind], target=target)
+        irees.compile(program, target=target)
     text = str(error.value)
-    assert text.startswith(f"<text>:{LINES[kind]}:")
-    assert "programs on buffers are not compiled: this op has a memref<" in text
-    assert "write the op on tensors" in text
+    assert text.startswith(f"<text>:{line}:")
+    assert message in text
+    assert text.partition("; ")[2]
 
 
 BODY = """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {

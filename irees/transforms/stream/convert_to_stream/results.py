@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.dialects import arith, cf, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr
 from xdsl.ir import SSAValue
 
 from irees.transforms.stream.convert_to_stream.control_flow import root
@@ -41,4 +41,18 @@ def write_back(
             buffer = copied(buffer, builder)
         pairs.append((buffer, target))
     for buffer, target in pairs:
+        _assert_equal_sizes(buffer, target, builder)
         builder.insert(memref.CopyOp(buffer, target))
+
+
+def _assert_equal_sizes(a: SSAValue, b: SSAValue, builder: IndexBuilder) -> None:
+    """A loop may have changed the size of what it carries; memory of an argument cannot grow."""
+    assert isinstance(a.type, MemRefType)
+    assert isinstance(b.type, MemRefType)
+    for axis, sizes in enumerate(zip(a.type.get_shape(), b.type.get_shape(), strict=True)):
+        if DYNAMIC_INDEX not in sizes:
+            continue
+        index = builder.value(axis)
+        dims = [builder.insert(memref.DimOp(buffer, index)).results[0] for buffer in (a, b)]
+        equal = builder.insert(arith.CmpiOp(*dims, "eq")).results[0]
+        builder.insert(cf.AssertOp(equal, StringAttr("an argument is updated by another size")))

@@ -1,0 +1,15 @@
+// RUN: irees opt %s -p irees-raise-buffers --split-input-file --verify-diagnostics
+
+func.func @vectors(%a: memref<8xf32>) -> vector<8xf32> {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{programs on buffers are compiled without vector.load on a memref}}
+  %v = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  return %v : vector<8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 is a memref<8xf32, strided<[2]>>, but must be contiguous}}
+func.func @strided(%a: memref<8xf32, strided<[2]>>) {
+  return
+}

@@ -1,0 +1,386 @@
+"""
+Raises programs on buffers to tensors: what a function writes into an argument becomes a result.
+
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      linalg.add ins(%a, %a : ...) outs(%b : memref<4xf32>)
+      return
+    }
+  =>
+    func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32> {irees.updates = 1}) {
+      %0 = linalg.add ins(%a, %a : ...) outs(%b : tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+
+Each buffer has a current value, which every write replaces: a store becomes `tensor.insert`, a copy
+or a linalg op a new tensor. A read of a view (`memref.subview`, `cast`, `expand_shape`,
+`collapse_shape`) is a slice or a reshape of the current value of its buffer, and a write to it an
+insertion. Loops and branches carry the values of the buffers that they write. As tensors, the
+program has all optimizations and checks, and its arguments are written in place
+(`irees.updates`), so two of them must not share memory. On a GPU, whose arguments are copies, or
+without `in-place`, the new values are results.
+
+Other ops on buffers, such as vector loads and parallel loops, are refused by
+`irees-verify-input-legality`. The inverse of MLIR's one-shot bufferization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref, scf, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from irees.dialects.irees_target import target_of
+from irees.dialects.signature import mark_updates
+from irees.errors import UnsupportedError
+from irees.transforms.utils.shapes import dynamic_dims
+from irees.transforms.utils.tensors import TensorBuilder
+
+VIEWS = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
+STRUCTURED = ("linalg", "iree_linalg_ext")
+"""Dialects of ops that write their `outputs`."""
+_EMPTY = DictionaryAttr({})
+
+
+def tensor_of(kind: Attribute) -> TensorType:
+    """memref<4xf32>  =>  tensor<4xf32>"""
+    assert isinstance(kind, MemRefType)
+    return TensorType(kind.element_type, kind.get_shape())
+
+
+def root(buffer: SSAValue) -> SSAValue:
+    """Returns the buffer that a chain of views shows."""
+    while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
+        buffer = buffer.op.operands[0]
+    return buffer
+
+
+def written(op: Operation) -> list[SSAValue]:
+    """Returns the buffers that an op writes itself, as views."""
+    if isinstance(op, memref.StoreOp):
+        return [op.memref]
+    if isinstance(op, memref.CopyOp):
+        return [op.destination]
+    outputs = getattr(op, "outputs", ()) if op.dialect_name() in STRUCTURED else ()
+    single = getattr(op, "output", None) if op.name == "linalg.softmax" else None
+    found = [*outputs, *([single] if single is not None else [])]
+    return [value for value in found if isinstance(value.type, MemRefType)]
+
+
+def refused(op: Operation | Block) -> UnsupportedError:
+    """Returns the error for an op that has no form on tensors, or for a block with a buffer."""
+    inner = op.parent_op() if isinstance(op, Block) else op
+    name = "it" if inner is None else inner.name
+    return UnsupportedError(
+        f"programs on buffers are compiled without {name} on a memref",
+        op=inner,
+        hint="write it on tensors, or with linalg, memref and scf.for",
+    )
+
+
+@dataclass
+class Raiser:
+    """Rewrites one function of one block."""
+
+    current: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    """Buffer => its value. Views are not in it."""
+
+    def read(self, buffer: SSAValue, b: TensorBuilder) -> SSAValue:
+        """Returns the value of a buffer or of a view."""
+        if buffer in self.current:
+            return self.current[buffer]
+        view = buffer.owner
+        if not isinstance(view, VIEWS):
+            raise refused(view)
+        source, kind = self.read(view.operands[0], b), tensor_of(buffer.type)
+        if isinstance(view, memref.SubviewOp):
+            operands = [source, *view.operands[1:]]
+            return b.insert(
+                tensor.ExtractSliceOp.create(
+                    operands=operands, result_types=[kind], properties=dict(view.properties)
+                )
+            ).results[0]
+        if isinstance(view, memref.CastOp):
+            return b.cast_tensor(source, kind)
+        return self._reshaped(view, source, kind, list(view.operands[1:]), b)
+
+    def _reshaped(
+        self,
+        view: memref.ExpandShapeOp | memref.CollapseShapeOp,
+        source: SSAValue,
+        kind: TensorType,
+        sizes: Sequence[SSAValue],
+        b: TensorBuilder,
+    ) -> SSAValue:
+        """Reshapes a tensor as a view does, or back: to a type, with its dynamic sizes."""
+        assert isinstance(source.type, TensorType)
+        if len(kind.get_shape()) < len(source.type.get_shape()):
+            op: Operation = tensor.CollapseShapeOp.create(
+                operands=[source],
+                result_types=[kind],
+                properties={"reassociation": view.properties["reassociation"]},
+            )
+        else:
+            op = tensor.ExpandShapeOp.create(
+                operands=[source, *sizes],
+                result_types=[kind],
+                properties={
+                    "reassociation": view.properties["reassociation"],
+                    "static_output_shape": DenseArrayBase.from_list(i64, kind.get_shape()),
+                },
+            )
+        return b.insert(op).results[0]
+
+    def write(self, buffer: SSAValue, value: SSAValue, b: TensorBuilder) -> None:
+        """Replaces the value of a buffer, or the part of it that a view shows."""
+        if buffer in self.current:
+            self.current[buffer] = value
+            return
+        view = buffer.owner
+        if not isinstance(view, VIEWS):
+            raise refused(view)
+        source, kind = view.operands[0], tensor_of(view.operands[0].type)
+        if isinstance(view, memref.SubviewOp):
+            properties = dict(view.properties)
+            counts = [len(view.offsets), len(view.sizes), len(view.strides)]
+            properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [1, 1, *counts])
+            into = self.read(source, b)
+            value = b.insert(
+                tensor.InsertSliceOp.create(
+                    operands=[value, into, *view.operands[1:]],
+                    result_types=[kind],
+                    properties=properties,
+                )
+            ).results[0]
+        elif isinstance(view, memref.CastOp):
+            value = b.cast_tensor(value, kind)
+        else:
+            sizes = dynamic_dims(self.read(source, b), b)
+            value = self._reshaped(view, value, kind, sizes, b)
+        self.write(source, value, b)
+
+    def block(self, block: Block) -> None:
+        """Rewrites all ops of a block."""
+        for op in list(block.ops):
+            self._op(op, TensorBuilder(op))
+        for op in reversed(list(block.ops)):
+            if isinstance(op, VIEWS) and not op.results[0].uses:
+                Rewriter.erase_op(op)
+
+    def _op(self, op: Operation, b: TensorBuilder) -> None:
+        match op:
+            case memref.AllocOp() | memref.AllocaOp():
+                kind = tensor_of(op.memref.type)
+                if op.symbol_operands:
+                    raise refused(op)
+                empty = tensor.EmptyOp(list(op.dynamic_sizes), kind)
+                self.current[op.memref] = b.insert(empty).results[0]
+            case memref.DeallocOp():
+                Rewriter.erase_op(op)
+            case memref.LoadOp():
+                value = self.read(op.memref, b)
+                load = tensor.ExtractOp(value, list(op.indices), op.res.type)
+                Rewriter.replace_op(op, load)
+            case memref.StoreOp():
+                into = self.read(op.memref, b)
+                store = b.insert(tensor.InsertOp(op.value, into, list(op.indices)))
+                self.write(op.memref, store.results[0], b)
+                Rewriter.erase_op(op)
+            case memref.CopyOp():
+                value = b.cast_tensor(self.read(op.source, b), tensor_of(op.destination.type))
+                self.write(op.destination, value, b)
+                Rewriter.erase_op(op)
+            case memref.DimOp():
+                value = self.read(op.source, b)
+                Rewriter.replace_op(op, tensor.DimOp(value, op.index))
+            case scf.ForOp():
+                self._for(op)
+            case scf.IfOp():
+                self._if(op)
+            case func.ReturnOp():
+                pass
+            case _ if written(op):
+                self._structured(op, b)
+            case _ if isinstance(op, VIEWS):
+                pass
+            case _:
+                self._other(op)
+
+    def _other(self, op: Operation) -> None:
+        """Refuses an op that has buffers, itself or in its regions."""
+        for inner in op.walk():
+            if any(isinstance(v.type, MemRefType) for v in (*inner.operands, *inner.results)):
+                raise refused(inner)
+
+    def _structured(self, op: Operation, b: TensorBuilder) -> None:
+        """linalg.op ins(%a) outs(%b)  =>  the same op on the values of %a and %b"""
+        outputs = written(op)
+        operands = [self.read(o, b) if isinstance(o.type, MemRefType) else o for o in op.operands]
+        new = type(op).create(
+            operands=operands,
+            result_types=[tensor_of(o.type) for o in outputs],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            regions=[op.detach_region(region) for region in list(op.regions)],
+        )
+        b.insert(new)
+        for output, result in zip(outputs, new.results, strict=True):
+            self.write(output, result, b)
+        Rewriter.erase_op(op)
+
+    def _carried(self, op: Operation) -> list[SSAValue]:
+        """Returns the buffers from outside that the regions of an op write."""
+        found = dict.fromkeys(root(v) for inner in op.walk() for v in written(inner))
+        return [buffer for buffer in found if buffer in self.current]
+
+    def _for(self, op: scf.ForOp) -> None:
+        """scf.for that writes %b  =>  scf.for that carries the value of %b"""
+        if any(isinstance(v.type, MemRefType) for v in op.iter_args):
+            self._other(op)
+        carried = self._carried(op)
+        inits = [self.current[buffer] for buffer in carried]
+        block = op.body.block
+        for buffer in carried:
+            kind = self.current[buffer].type
+            self.current[buffer] = block.insert_arg(kind, len(block.args))
+        self.block(block)
+        self._extend_yield(block, carried)
+        new = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *inits], op.detach_region(op.body))
+        self._replace(op, new, carried)
+
+    def _if(self, op: scf.IfOp) -> None:
+        """scf.if that writes %b  =>  scf.if that yields the value of %b"""
+        carried = self._carried(op)
+        before = dict(self.current)
+        if not op.false_region.blocks:
+            assert not op.results, "an scf.if with results has both regions"
+            op.false_region.add_block(Block([scf.YieldOp()]))
+        for region in (op.true_region, op.false_region):
+            self.current = dict(before)
+            self.block(region.block)
+            self._extend_yield(region.block, carried)
+        self.current = before
+        kinds = [*(r.type for r in op.results), *(before[buffer].type for buffer in carried)]
+        regions: list[Region] = [op.detach_region(r) for r in (op.true_region, op.false_region)]
+        self._replace(op, scf.IfOp(op.cond, kinds, *regions), carried)
+
+    def _extend_yield(self, block: Block, carried: Sequence[SSAValue]) -> None:
+        terminator = block.last_op
+        assert terminator is not None
+        terminator.operands = [*terminator.operands, *(self.current[b] for b in carried)]
+
+    def _replace(self, op: Operation, new: Operation, carried: Sequence[SSAValue]) -> None:
+        new.location = op.location
+        count = len(op.results)
+        Rewriter.insert_op(new, InsertPoint.before(op))
+        for old, result in zip(op.results, new.results[:count], strict=True):
+            old.replace_all_uses_with(result)
+        for buffer, result in zip(carried, new.results[count:], strict=True):
+            self.current[buffer] = result
+        Rewriter.erase_op(op, safe_erase=False)
+
+
+def raise_function(function: func.FuncOp, in_place: bool) -> None:
+    """
+    func @f(%b: memref)  =>  func @f(%b: tensor) -> (tensor {irees.updates})
+
+    Raises UnsupportedError for an op or a layout that has no form on tensors.
+    """
+    block, terminator = function.body.block, function.body.block.last_op
+    assert isinstance(terminator, func.ReturnOp)
+    buffers = [argument for argument in block.args if isinstance(argument.type, MemRefType)]
+    _check_layouts(function, buffers)
+    # The tensors stand in for the buffers until all ops are rewritten.
+    stand_ins = {a: block.insert_arg(tensor_of(a.type), len(block.args)) for a in buffers}
+    raiser = Raiser(dict(stand_ins))
+    updated = {root(value) for op in block.walk() for value in written(op)}
+    raiser.block(block)
+    b = TensorBuilder(terminator)
+    values = list(terminator.operands)
+    returned = [raiser.read(v, b) if isinstance(v.type, MemRefType) else v for v in values]
+    changed = [argument for argument in buffers if argument in updated]
+    terminator.operands = [*returned, *(raiser.current[argument] for argument in changed)]
+    _erase_unread(block)
+    for argument in buffers:
+        stand_ins[argument].replace_all_uses_with(_retyped(argument))
+        block.erase_arg(stand_ins[argument])
+    _retype(function, terminator, len(changed))
+    if in_place:
+        first = len(returned)
+        mark_updates(function, {first + i: argument.index for i, argument in enumerate(changed)})
+
+
+def _check_layouts(function: func.FuncOp, buffers: Sequence[BlockArgument]) -> None:
+    for argument in buffers:
+        assert isinstance(argument.type, MemRefType)
+        if not isinstance(argument.type.layout, NoneAttr):
+            raise UnsupportedError(
+                f"argument {argument.index} is a {argument.type}, but must be contiguous",
+                op=function,
+                hint="pass the whole buffer, and take a memref.subview of it",
+            )
+
+
+def _retype(function: func.FuncOp, terminator: func.ReturnOp, added: int) -> None:
+    """Gives a function the types of its block and terminator, which has `added` results more."""
+    function.function_type = FunctionType.from_lists(
+        [a.type for a in function.body.block.args], [v.type for v in terminator.operands]
+    )
+    if function.res_attrs is not None:
+        function.res_attrs = ArrayAttr([*function.res_attrs.data, *([_EMPTY] * added)])
+
+
+def _retyped(argument: BlockArgument) -> SSAValue:
+    index, block = argument.index, argument.block
+    Rewriter.replace_value_with_new_type(argument, tensor_of(argument.type))
+    return block.args[index]
+
+
+def _erase_unread(block: Block) -> None:
+    """Erases views and allocations, which nothing reads any more."""
+    for op in reversed(list(block.walk())):
+        if isinstance(op, (*VIEWS, memref.AllocOp, memref.AllocaOp)) and not op.results[0].uses:
+            Rewriter.erase_op(op)
+
+
+def functions_on_buffers(module: ModuleOp) -> list[func.FuncOp]:
+    """Returns the functions with a memref in their signature."""
+    return [
+        op
+        for op in module.ops
+        if isinstance(op, func.FuncOp)
+        and any(
+            isinstance(k, MemRefType) for k in (*op.function_type.inputs, *op.function_type.outputs)
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class RaiseBuffersPass(ModulePass):
+    """Raises functions on memrefs to tensors."""
+
+    name = "irees-raise-buffers"
+
+    in_place: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        in_place = self.in_place and target_of(op).gpu is None
+        for function in functions_on_buffers(op):
+            if len(function.body.blocks) == 1:
+                raise_function(function, in_place)
