@@ -9,7 +9,8 @@ Later passes work on tensor values and would silently drop an op on memrefs.
 
 `irees-raise-buffers` raised functions on memrefs to tensors; this pass rejects what is left. A
 linalg op on memrefs has no results, so dead code elimination would erase it. The pass also rejects
-globals of dynamic size: a store cannot grow their memory. IREE's input dialects work on tensors, too (`iree-verify-input-legality`).
+globals of dynamic size: a store cannot grow their memory. IREE's input dialects work on tensors,
+too (`iree-verify-input-legality`).
 
 Integers in linalg are signless: each op defines the signedness of its operands, and an
 `arith.constant` cannot have a type like `si32`. Passes look for functions at the top level, so they
