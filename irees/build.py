@@ -65,7 +65,7 @@ from irees.runtime.manifest import target_record
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
-from irees.transforms.input.raise_buffers import functions_on_buffers
+from irees.transforms.input.raise_buffers import writes_arguments
 
 record()
 
@@ -298,7 +298,8 @@ def reference_program(
     values are traced but never returned. Raises ArgumentError for a place behind these phases.
     """
     passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
-    if functions_on_buffers(module):
+    if writes_arguments(module):
+        # The interpreter does not write to arguments.
         names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
         passes += [*map(a, names), a("raise-buffers", in_place=False)]
     for each in passes:

@@ -53,6 +53,10 @@ ROUNDED = {
     "fold_reciprocals": Tolerance("U", 2),
 }
 """Passes that change the last bits."""
+RETURNED = {
+    "raise_buffers": "writes become results: tests/properties/test_raised_buffers.py compares them"
+}
+"""Passes after which a function is called in another way, and where that is compared."""
 ELSEWHERE = dict.fromkeys(
     ("gpu.shuffle", "gpu.barrier", "nvvm.match.sync", "nvvm.bar.warp.sync"),
     "threads need each other: tests/backends/cuda",
@@ -168,6 +172,8 @@ def test_pass_keeps_the_meaning(path: Path):
     passes = pipeline(path)
     if passes is None:
         pytest.skip("no single pass in the RUN line")
+    if path.stem in RETURNED:
+        pytest.skip(RETURNED[path.stem])
     ctx = get_context()
     # Kernels may hold what MLIR refuses of programs, such as lanes that are apart.
     before = import_mlir(path.read_text(), verify=False)

@@ -13,3 +13,13 @@ func.func @vectors(%a: memref<8xf32>) -> vector<8xf32> {
 func.func @strided(%a: memref<8xf32, strided<[2]>>) {
   return
 }
+
+// -----
+
+func.func @rank(%a: memref<3xf32>) -> index {
+  %v = memref.cast %a : memref<3xf32> to memref<*xf32>
+  %c0 = arith.constant 0 : index
+  // expected-error @-2 {{programs on buffers are compiled without memref.cast on a memref}}
+  %n = memref.dim %v, %c0 : memref<*xf32>
+  return %n : index
+}

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -62,6 +63,21 @@ def tensor_of(kind: Attribute) -> TensorType:
     """memref<4xf32>  =>  tensor<4xf32>"""
     assert isinstance(kind, MemRefType)
     return TensorType(kind.element_type, kind.get_shape())
+
+
+def may_be(source: Attribute, kind: TensorType) -> bool:
+    """Whether a memref may have the sizes and the elements of a tensor type."""
+    if not isinstance(source, MemRefType) or source.element_type != kind.element_type:
+        return False
+    a, b = source.get_shape(), kind.get_shape()
+    return len(a) == len(b) and all(
+        m == n or DYNAMIC_INDEX in (m, n) for m, n in zip(a, b, strict=True)
+    )
+
+
+def is_ranked(view: Operation) -> bool:
+    """Whether a view is of a buffer of known rank, and is one."""
+    return all(isinstance(v.type, MemRefType) for v in (view.operands[0], view.results[0]))
 
 
 def root(buffer: SSAValue) -> SSAValue:
@@ -106,7 +122,7 @@ class Raiser:
         if buffer in self.current:
             return self.current[buffer]
         view = buffer.owner
-        if not isinstance(view, VIEWS):
+        if not isinstance(view, VIEWS) or not is_ranked(view):
             raise refused(view)
         source, kind = self.read(view.operands[0], b), tensor_of(buffer.type)
         if isinstance(view, memref.SubviewOp):
@@ -153,7 +169,7 @@ class Raiser:
             self.current[buffer] = value
             return
         view = buffer.owner
-        if not isinstance(view, VIEWS):
+        if not isinstance(view, VIEWS) or not is_ranked(view):
             raise refused(view)
         source, kind = view.operands[0], tensor_of(view.operands[0].type)
         if isinstance(view, memref.SubviewOp):
@@ -203,7 +219,10 @@ class Raiser:
                 self.write(op.memref, store.results[0], b)
                 Rewriter.erase_op(op)
             case memref.CopyOp():
-                value = b.cast_tensor(self.read(op.source, b), tensor_of(op.destination.type))
+                kind = tensor_of(op.destination.type)
+                if not may_be(op.source.type, kind):
+                    raise refused(op)
+                value = b.cast_tensor(self.read(op.source, b), kind)
                 self.write(op.destination, value, b)
                 Rewriter.erase_op(op)
             case memref.DimOp():
@@ -231,6 +250,8 @@ class Raiser:
     def _structured(self, op: Operation, b: TensorBuilder) -> None:
         """linalg.op ins(%a) outs(%b)  =>  the same op on the values of %a and %b"""
         outputs = written(op)
+        if op.results:
+            raise refused(op)
         operands = [self.read(o, b) if isinstance(o.type, MemRefType) else o for o in op.operands]
         new = type(op).create(
             operands=operands,
@@ -369,6 +390,14 @@ def functions_on_buffers(module: ModuleOp) -> list[func.FuncOp]:
             isinstance(k, MemRefType) for k in (*op.function_type.inputs, *op.function_type.outputs)
         )
     ]
+
+
+def writes_arguments(module: ModuleOp) -> bool:
+    """Whether a function writes into a memref that it is given."""
+    functions = functions_on_buffers(module)
+    ops = (op for function in functions for op in function.walk())
+    roots = (root(value) for op in ops for value in written(op))
+    return any(isinstance(buffer, BlockArgument) for buffer in roots)
 
 
 @dataclass(frozen=True)
