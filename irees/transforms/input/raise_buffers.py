@@ -133,6 +133,8 @@ class Raiser:
                 )
             ).results[0]
         if isinstance(view, memref.CastOp):
+            if not may_be(view.source.type, kind):
+                raise refused(view)
             return b.cast_tensor(source, kind)
         return self._reshaped(view, source, kind, list(view.operands[1:]), b)
 
@@ -185,6 +187,8 @@ class Raiser:
                 )
             ).results[0]
         elif isinstance(view, memref.CastOp):
+            if not may_be(buffer.type, kind):
+                raise refused(view)
             value = b.cast_tensor(value, kind)
         else:
             sizes = dynamic_dims(self.read(source, b), b)
