@@ -188,11 +188,7 @@ def blobs_of(module: ModuleOp) -> dict[str, Blob]:
 def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
     """Lowers a module through all phases, in place, and compiles its texts."""
     target, altered = Target.parse(options.target), is_altered(module, options)
-    if target.kind != "cpu" or options.trace_dispatch_tensors:
-        # Device arguments are copies, and traced tensors must keep their values: no in-place
-        # updates.
-        for function in [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]:
-            drop_updates(function)
+    return_updates(module, options)
     defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
     flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
     with LibraryCompiler(**flags, defines=defines) as compiler:
@@ -207,6 +203,16 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
         library, cubins = compile_texts(sources, target, options, compiler)
     made = (library, sources.manifest, sources.texts, sources.constants)
     return Built(*made, {}, cubins, failed, altered)
+
+
+def return_updates(module: ModuleOp, options: Options) -> None:
+    """
+    Makes updates of arguments ordinary results where they cannot be written in place: arguments on
+    a device are copies, and traced tensors must keep their values.
+    """
+    if Target.parse(options.target).kind != "cpu" or options.trace_dispatch_tensors:
+        for function in [op for op in module.ops if isinstance(op, func.FuncOp)]:
+            drop_updates(function)
 
 
 def is_altered(module: ModuleOp, options: Options) -> bool:
@@ -289,6 +295,21 @@ def compile_texts(
     return compiler.library(host), {name: c.image for name, c in cubins.items()}
 
 
+def make_interpretable(module: ModuleOp, options: Options) -> None:
+    """
+    Lowers what the interpreter cannot run of an imported program, in place: ops of plug-ins that
+    nothing evaluates, and functions that write to buffers of the caller, which get results.
+
+    Raises PluginError or UnsupportedError.
+    """
+    passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
+    if writes_arguments(module):
+        names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
+        passes += [*map(a, names), a("raise-buffers", in_place=False)]
+    for each in passes:
+        each.apply(get_context(), module)
+
+
 def reference_program(
     module: ModuleOp, options: Options, imported: Imported | None = None
 ) -> ReferenceProgram:
@@ -297,13 +318,7 @@ def reference_program(
     inserts a pass. To trace dispatches, it also interprets a copy lowered to dispatches, whose
     values are traced but never returned. Raises ArgumentError for a place behind these phases.
     """
-    passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
-    if writes_arguments(module):
-        # The interpreter does not write to arguments.
-        names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
-        passes += [*map(a, names), a("raise-buffers", in_place=False)]
-    for each in passes:
-        each.apply(get_context(), module)
+    make_interpretable(module, options)
     if last := last_phase_with_insertion(options):
         run_phases(get_context(), module, replace(options, target="cpu"), to=last)
     wanted = options.trace_dispatch_tensors

@@ -92,7 +92,7 @@ class ArgumentError(IreesError, TypeError, ValueError):
 
 
 class PluginError(IreesError):
-    """A plug-in that was asked for is missing or fails, or a pass that was inserted fails."""
+    """A requested plug-in is missing or fails, or an inserted pass fails."""
 
 
 class RuntimeTrap(IreesError, RuntimeError):

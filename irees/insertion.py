@@ -98,7 +98,9 @@ def _spec(given: Any) -> str | None:
     """Returns the text of a pass, None if it does not describe all of it."""
     try:
         spec = given.pipeline_pass_spec()
-        same = type(given).from_pass_spec(spec) == given
+        made = type(given).from_pass_spec(spec)
+        # Dataclasses compare fields only; a pass may have state beside them.
+        same = made == given and vars(made) == vars(given)
     except Exception:
         return None
     return str(spec) if same else None

@@ -70,6 +70,12 @@ def canonical_devices(devices: Any) -> str | None:
     return json.dumps(data) if data else None
 
 
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(
+        isinstance(name, str) for name in value
+    )
+
+
 class Keywords(TypedDict, total=False):
     """The options as keywords, for editors and type checkers."""
 
@@ -184,9 +190,7 @@ class Options:
                 hint="fp=strict promises the bits of f32",
             )
         names = self.disable_pass
-        if not isinstance(names, list | tuple | set | frozenset) or not all(
-            isinstance(name, str) for name in names
-        ):
+        if not _are_names(names):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
         folder = self.trace_dispatch_tensors
         if not isinstance(folder, bool | str) or folder == "":
@@ -219,7 +223,7 @@ class Options:
         names = self.plugins
         if names is None:
             return
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        if not _are_names(names):
             raise ArgumentError(f"plugins is {names!r}, but must be a sequence of names")
         object.__setattr__(self, "plugins", tuple(sorted(set(names))))
 
@@ -249,6 +253,10 @@ class Options:
     def limit_overrides(self) -> dict[str, int]:
         """The limits that differ from the defaults, by name."""
         return json.loads(str(self.limits)) if self.limits else {}
+
+    def keywords(self) -> dict[str, Any]:
+        """The options by name, as `irees.compile` takes them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @staticmethod
     def make(**options: Any) -> Options:

@@ -41,7 +41,7 @@ class Anchor:
     """A point of the pipeline: next to a phase, or to the last of some passes that a target has."""
 
     holds: str
-    """What is true of the module after it."""
+    """Property of the module after this point."""
     of: tuple[str, ...]
 
 
@@ -241,7 +241,8 @@ def _find(phases: Sequence[Phase], place: str) -> tuple[int, int] | None:
     side, _, name = place.partition(":")
     anchor = ANCHORS.get(name)
     if name == "emit":
-        side, anchor = "after", Anchor("", ("codegen",))
+        # Printing is no pass: what comes before it is the end of its phase.
+        side = "after"
     found = None
     for candidate in (name,) if anchor is None else anchor.of:
         found = _next_to(phases, side, candidate) or found

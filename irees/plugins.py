@@ -197,6 +197,13 @@ def _fault(plugin: Any) -> str | None:
             isinstance(text, str) for pair in rows.items() for text in pair
         ):
             return f"{table} must map names to names"
+    if not isinstance(plugin.leaves, Mapping) or not all(
+        isinstance(phase, str)
+        and isinstance(names, list | tuple | set | frozenset)
+        and all(isinstance(name, str) for name in names)
+        for phase, names in plugin.leaves.items()
+    ):
+        return "leaves must map phases to sequences of dialects"
     if any(name.startswith("irees-") for name in plugin.passes):
         return "names of passes that begin with irees- are those of irees"
     return None

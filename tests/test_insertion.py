@@ -231,6 +231,26 @@ def test_the_cache_knows_what_runs():
     assert one.home.startswith(f"{__name__}:LookPass ")
 
 
+class StatefulPass(ModulePass):
+    """x + y  =>  x - y, if its state, which is no field of a dataclass, says so."""
+
+    name = "test-stateful"
+
+    def __init__(self, subtract: bool = False):
+        object.__setattr__(self, "subtract", subtract)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.subtract:
+            SubtractPass().apply(ctx, op)
+
+
+def test_state_that_no_option_shows_keeps_a_program_out_of_the_cache():
+    for subtract, expected in ((False, X + Y), (True, X - Y)):
+        passes = {"after:structured": StatefulPass(subtract)}
+        assert are_known(Options(passes=passes)) == (not subtract)
+        np.testing.assert_array_equal(irees.compile(TEXT, passes=passes)(X, Y), expected)
+
+
 def test_a_program_of_an_unknown_pass_is_not_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("IREES_CACHE_DIR", str(tmp_path))
 

@@ -105,6 +105,13 @@ def test_every_option_has_a_flag_with_help():
     assert all(each.help for each in parser._actions)
 
 
+@pytest.mark.parametrize("name", ["plugins", "disable_pass"])
+@pytest.mark.parametrize("value", [3, "acme", [3], {"acme": 1}])
+def test_names_are_sequences(name, value):
+    with pytest.raises(ArgumentError, match=f"{name} is .*, but must be a sequence of names"):
+        Options.make(**{name: value})
+
+
 def test_names_that_are_nearly_right():
     with pytest.raises(ArgumentError, match="option 'opt_lvl' is unknown; use opt_level"):
         Options.make(opt_lvl=1)

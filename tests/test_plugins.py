@@ -13,10 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.utils.test_value import create_ssa_value
 
 import irees
 from irees import interfaces, plugins
 from irees.errors import PluginError
+from irees.interpreters import evaluate as interpret_op
 from irees.options import Options
 from irees.pipeline import phases
 from irees.places import ANCHORS, inserted_passes
@@ -68,6 +72,7 @@ def having(monkeypatch):
         (Plugin("x", api=99), "made for version 99 of the interface, and this is 1"),
         (Plugin("x", passes={"irees-x": "a:b"}), "names of passes that begin with irees-"),
         (Plugin("x", dialects={"x": 3}), "dialects must map names to names"),  # type: ignore
+        (Plugin("x", leaves={"input": "acme"}), "leaves must map phases to sequences of dialects"),
     ],
 )
 def test_one_that_does_not_work_is_named_and_left_out(having, plugin, problem):
@@ -137,6 +142,19 @@ def test_what_is_installed_is_part_of_the_key(having):
 
 class Lowering:
     """Methods that stand in for an interface."""
+
+
+KIND = TensorType(f32, [4])
+
+
+@irdl_op_definition
+class TwiceOp(IRDLOperation):
+    """An op of two operands."""
+
+    name = "test.twice"
+    x = operand_def()
+    y = operand_def()
+    result = result_def()
 
 
 @pytest.mark.parametrize(
@@ -284,3 +302,27 @@ def test_the_page_is_true():
     for name in plugins.Plugin.__dataclass_fields__:
         assert f"`{name}`" in page or f"{name}=" in page or name == "api"
     assert all(f"`{name}`" in page for name in interfaces.METHODS)
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "problem"),
+    [
+        (lambda op, x, y: 1 / 0, "evaluate failed: ZeroDivisionError: division by zero"),
+        (lambda op, x, y: x, "evaluate returns 4 values, but must return 1"),
+        (lambda op, x, y: [x.astype(np.float64)], "returns float64 of shape (4,), but must return"),
+        (lambda op, x, y: [x[:3]], "evaluate returns float32 of shape (3,), but must return a ten"),
+        (lambda op, x, y: [x[:, None]], "evaluate returns float32 of shape (4, 1), but must ret"),
+    ],
+)
+def test_an_evaluation_that_fails_names_the_op(having, monkeypatch, evaluate, problem):
+    monkeypatch.setattr(Lowering, "to_structured", staticmethod(lambda op, b: []), raising=False)
+    monkeypatch.setattr(Lowering, "evaluate", staticmethod(evaluate), raising=False)
+    having(Entry("t", Plugin("t", interfaces={"test.twice": f"{__name__}:Lowering"})))
+    op = TwiceOp.create(
+        operands=[create_ssa_value(KIND), create_ssa_value(KIND)], result_types=[KIND]
+    )
+    x = np.ones(4, np.float32)
+    with pytest.raises(PluginError) as caught:
+        interpret_op(op, [x, x])
+    assert problem in str(caught.value)
+    assert "test.twice" in str(caught.value)

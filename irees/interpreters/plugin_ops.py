@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation
 
+from irees.errors import IreesError, PluginError
 from irees.interfaces import model_of
 from irees.interpreters.registry import Prepared, implements_others
+from irees.interpreters.values import dtype_of
 
 if TYPE_CHECKING:
     from irees.interpreters.machine import Machine
@@ -15,6 +20,40 @@ if TYPE_CHECKING:
 
 @implements_others
 def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
-    """Prepares an op whose interface has `evaluate`."""
+    """
+    Prepares an op whose interface has `evaluate`.
+
+    The function raises PluginError if `evaluate` fails or returns values of other types.
+    """
     evaluate = getattr(model_of(op), "evaluate", None)
-    return None if evaluate is None else lambda *operands: evaluate(op, *operands)
+    if evaluate is None:
+        return None
+
+    def prepared(*operands: Any) -> Sequence[Any]:
+        try:
+            values = list(evaluate(op, *operands))
+        except IreesError:
+            raise
+        except Exception as error:
+            text = f"evaluate failed: {type(error).__name__}: {error}"
+            raise PluginError(text, op=op) from error
+        _check(op, values)
+        return values
+
+    return prepared
+
+
+def _check(op: Operation, values: Sequence[Any]) -> None:
+    if len(values) != len(op.results):
+        raise PluginError(
+            f"evaluate returns {len(values)} values, but must return {len(op.results)}", op=op
+        )
+    for value, result in zip(values, op.results, strict=True):
+        array, kind = np.asarray(value), result.type
+        shape = kind.get_shape() if isinstance(kind, ShapedType) else ()
+        fits = len(shape) == array.ndim and all(
+            n < 0 or n == m for n, m in zip(shape, array.shape, strict=True)
+        )
+        if not fits or array.dtype != dtype_of(kind):
+            found = f"{array.dtype} of shape {array.shape}"
+            raise PluginError(f"evaluate returns {found}, but must return a {kind}", op=op)

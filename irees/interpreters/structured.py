@@ -132,7 +132,7 @@ def gather(array: np.ndarray, indices: Sequence[Any], rank: int) -> np.ndarray:
 
 def is_vectorizable(block: Block) -> bool:
     """Whether a body can run on whole arrays, and its trap does not depend on iteration order."""
-    # Which of two assertions fails first depends on the iteration order.
+    # The first assertion to fail depends on the iteration order.
     return takes_arrays(block) and assertions(block) < 2
 
 
@@ -283,7 +283,7 @@ class Loops:
         except RuntimeTrap:
             if self.assertions < 2:
                 raise
-            # Which assertion fails first depends on the iteration order.
+            # The first assertion to fail depends on the iteration order.
             return self._element_by_element(arrays, sizes)
 
     def _body(self, arguments: Sequence[Any], indices: Sequence[Any]) -> list[Any]:

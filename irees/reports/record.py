@@ -22,9 +22,9 @@ from irees.backends.c import backend as c
 from irees.backends.common.printer import marking
 from irees.backends.common.program_text import print_program
 from irees.backends.cuda import backend as cuda
+from irees.build import return_updates
 from irees.dialects import get_context
 from irees.dialects.flow import DispatchOp, ExecutableOp
-from irees.dialects.signature import drop_updates
 from irees.errors import describe_location
 from irees.frontends.mlir import print_module
 from irees.options import Options
@@ -44,7 +44,6 @@ class Recorder:
     texts: dict[str, str] = field(default_factory=dict)
     """Printed top-level ops by digest."""
     graph: dict[str, Any] = field(default_factory=dict)
-    phase: list[str] = field(default_factory=list)
     latest: dict[str, str] = field(default_factory=dict)
     """Name of a top-level op => the digest of its latest text."""
     rewrites: int = 0
@@ -135,9 +134,7 @@ def recorded(module: ModuleOp, options: Options) -> dict[str, Any]:
     Raises the errors of a compilation.
     """
     target = Target.parse(options.target)
-    if target.kind != "cpu":
-        for function in [f for f in module.ops if isinstance(f, func.FuncOp)]:
-            drop_updates(function)
+    return_updates(module, options)
     recorder = Recorder()
     recorder.start(module)
     with collect() as remarks, watch_rewrites() as applied:
@@ -161,18 +158,10 @@ def recorded(module: ModuleOp, options: Options) -> dict[str, Any]:
         ],
         "code": {name: _unmarked(text) for name, text in sources.texts.items()},
         "kernels": [
-            {"name": kernel["name"], "text": _text_of(kernel, sources.texts)}
+            {"name": kernel["name"], "text": kernel["symbol"]}
             for kernel in sources.manifest["kernels"]
         ],
     }
-
-
-def _text_of(kernel: dict[str, Any], texts: dict[str, str]) -> str | None:
-    """Returns the name of the text that has a kernel."""
-    name = kernel.get("text") or kernel.get("symbol")
-    if name in texts:
-        return name
-    return next((each for each, text in texts.items() if str(kernel["name"]) in text), None)
 
 
 def _unmarked(text: str) -> dict[str, Any]:

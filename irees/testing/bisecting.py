@@ -333,13 +333,13 @@ class Bisection:
         """Runs the compiled program in a child process, which may die."""
 
         def run() -> list[Any]:
-            program: Any = compile(self.module, **_keywords(options))
+            program: Any = compile(self.module, **options.keywords())
             function, inputs = program.functions[self.function], self._copies()
             results = function(*inputs)
             given = list(results) if isinstance(results, tuple) else [results]
             updates = dict(function.updates)
             for i, (copy, value) in enumerate(zip(inputs, self.inputs, strict=True)):
-                if i not in updates.values() and np.asarray(copy).tobytes() != _bytes(value):
+                if i not in updates.values() and _bytes(copy) != _bytes(value):
                     raise ValueError(OVERWRITTEN)
             return _with_updates(given, updates, inputs)
 
@@ -385,7 +385,3 @@ def _passes(options: Options) -> list[tuple[Phase, list[Any]]]:
         (phase, [p for p in phase.passes if p.name not in options.disable_pass])
         for phase in phases(options)
     ]
-
-
-def _keywords(options: Options) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in options.__dataclass_fields__}

@@ -16,6 +16,7 @@ from irees.runtime.program import Program
 from irees.runtime.services import num_threads
 from irees.tools.common import (
     UsageError,
+    add_inputs,
     add_program,
     function_of,
     options_of,
@@ -34,9 +35,7 @@ BUDGET = 60.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
-    parser.add_argument(
-        "--input", action="append", default=[], help="default: random numbers for static shapes"
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--benchmark-min-time", default="0.5s", help="per repetition: 0.5s, or 10x for 10 calls"
     )

@@ -17,6 +17,7 @@ from irees.errors import ArgumentError
 from irees.options import Options
 from irees.tools.common import (
     UsageError,
+    add_inputs,
     add_program,
     import_source,
     options_of,
@@ -35,9 +36,7 @@ AGAINST = ("reference", "opt0")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
-    parser.add_argument(
-        "--input", action="append", default=[], help="default: random numbers for static shapes"
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--expected-output", action="append", default=[], help="per result: a value or (ignored)"
     )
@@ -55,10 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what was found. Raises an IreesError."""
+    from irees.build import make_interpretable
     from irees.testing.bisecting import Bisection
 
     module = import_source(source_of(arguments))
     options = Options.make(**options_of(arguments))
+    make_interpretable(module, options)
     name, inputs = call_of(module, arguments)
     expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
     rules = tolerance_of(arguments)

@@ -104,6 +104,12 @@ def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
     add_options(parser)
 
 
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Adds `--input` of a command that can do without."""
+    text = "default: random numbers for static shapes"
+    parser.add_argument("--input", action="append", default=[], help=text)
+
+
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The compiler options of a command line. Raises ArgumentError for an invalid tuning file."""
     options = {option.name: getattr(arguments, option.name) for option in fields(Options)}

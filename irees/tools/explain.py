@@ -17,6 +17,7 @@ from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
 from irees.runtime.services import num_threads, set_num_threads
 from irees.tools.common import (
+    add_inputs,
     add_program,
     function_of,
     options_of,
@@ -32,9 +33,7 @@ SEED = 0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
-    parser.add_argument(
-        "--input", action="append", default=[], help="default: random numbers for static shapes"
-    )
+    add_inputs(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument(
         "--measure", action=argparse.BooleanOptionalAction, default=True, help="time dispatches"

@@ -14,7 +14,14 @@ import numpy as np
 from irees.errors import ArgumentError
 from irees.options import Options
 from irees.tools.bisect import call_of, differences
-from irees.tools.common import add_program, import_source, options_of, source_of, write_output
+from irees.tools.common import (
+    add_inputs,
+    add_program,
+    import_source,
+    options_of,
+    source_of,
+    write_output,
+)
 from irees.tools.run import add_tolerance, tolerance_of
 from irees.tools.values import format_value
 
@@ -27,9 +34,7 @@ TIMEOUT = 120
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
-    parser.add_argument(
-        "--input", action="append", default=[], help="default: random numbers for static shapes"
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--command",
         help="keep what this command, given the file of a case as its last word, ends with 0 for; "
@@ -43,10 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the reduced program. Raises ArgumentError for a program that is not wrong."""
+    from irees.build import make_interpretable
     from irees.testing.reducing import Case, Reduction
 
     module = import_source(source_of(arguments))
     options = Options.make(**options_of(arguments))
+    make_interpretable(module, options)
     name, inputs = call_of(module, arguments)
     case = Case(module, name, tuple(inputs))
     interesting = (

@@ -10,6 +10,7 @@ from typing import Any
 from irees.errors import ArgumentError
 from irees.options import Options
 from irees.tools.common import (
+    add_inputs,
     add_program,
     import_source,
     options_of,
@@ -28,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
     parser.add_argument("-o", "--output", default="report.html", help="default: report.html")
-    parser.add_argument(
-        "--input", action="append", default=[], help="default: random numbers for static shapes"
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--measure", action=argparse.BooleanOptionalAction, default=True, help="time kernels"
     )
@@ -57,9 +56,8 @@ def report(path: str, options: Options, arguments: argparse.Namespace) -> dict[s
     from irees.reports.record import recorded
 
     module = import_source(path)
-    given = {name: getattr(options, name) for name in options.__dataclass_fields__}
     timed = arguments.measure and not options.trace_dispatch_tensors
-    program: Any = compile(module, **given | {"time_dispatches": bool(timed)})
+    program: Any = compile(module, **options.keywords() | {"time_dispatches": bool(timed)})
     inputs = inputs_of(program, arguments) if timed else None
     explained = program.explain(inputs, function=arguments.function, as_data=True)
     data = recorded(module, replace(options, time_dispatches=False))

@@ -15,14 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects import func
-
 from irees.backends.c.backend import BACKEND as C
 from irees.backends.common.program_text import print_program
 from irees.backends.cuda.backend import BACKEND as CUDA
-from irees.build import import_source
+from irees.build import import_source, return_updates
 from irees.dialects import get_context
-from irees.dialects.signature import drop_updates
 from irees.frontends.imported import Imported
 from irees.options import Options
 from irees.pipeline import run_phases
@@ -120,11 +117,9 @@ def texts(program: Program, target: str) -> dict[str, str]:
     """
     facts = TARGETS[target]
     module = program.load().module
-    if facts.gpu is not None:
-        # As in `irees.build.build`: the arguments of a device are copies.
-        for function in [op for op in module.ops if isinstance(op, func.FuncOp)]:
-            drop_updates(function)
-    run_phases(get_context(), module, Options(target=facts))
+    options = Options(target=facts)
+    return_updates(module, options)
+    run_phases(get_context(), module, options)
     return print_program(module, C if facts.gpu is None else CUDA).texts
 
 

@@ -464,4 +464,12 @@ MUTANTS = (
         "",
         ("tests/transforms/input/test_raise_buffers.py::test_an_argument_cannot_grow",),
     ),
+    Mutant(
+        "A109",
+        "a pass with state beside its options is stored by its options",
+        "irees/insertion.py",
+        "same = made == given and vars(made) == vars(given)",
+        "same = made == given",
+        ("tests/test_insertion.py",),
+    ),
 )

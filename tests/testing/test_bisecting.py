@@ -242,3 +242,29 @@ def test_another_order_of_a_sum_is_no_fault(tmp_path):
     }}""")
     assert main(["bisect", str(path)]) == 1
     assert main(["bisect", str(path), "--equality-mode=exact"]) == 0
+
+
+def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "buffers.mlir"
+    path.write_text("""
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      linalg.sub ins(%a, %b : memref<4xf32>, memref<4xf32>) outs(%b : memref<4xf32>)
+      return
+    }""")
+    assert main(["bisect", str(path)]) == 1
+    cls = load_pass("irees-bufferize-dispatch")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        turn_one(op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+    capsys.readouterr()
+    assert main(["bisect", str(path)]) == 0
+    assert "wrong after irees-bufferize-dispatch" in capsys.readouterr().out
+    assert main(["reduce", str(path), "-o", str(tmp_path / "small.mlir")]) == 0
+    assert (
+        "arith.subf" in (tmp_path / "small.mlir").read_text()
+        or "linalg.sub" in (tmp_path / "small.mlir").read_text()
+    )

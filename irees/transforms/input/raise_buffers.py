@@ -19,14 +19,15 @@ program has all optimizations and checks, and its arguments are written in place
 (`irees.updates`), so two of them must not share memory. On a GPU, whose arguments are copies, or
 without `in-place`, the new values are results.
 
-Other ops on buffers, such as vector loads and parallel loops, are refused by
-`irees-verify-input-legality`. The inverse of MLIR's one-shot bufferization.
+Other ops on buffers, such as vector loads and while loops, are refused. The inverse of MLIR's
+one-shot bufferization.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf, tensor
@@ -78,6 +79,16 @@ def may_be(source: Attribute, kind: TensorType) -> bool:
 def is_ranked(view: Operation) -> bool:
     """Whether a view is of a buffer of known rank, and is one."""
     return all(isinstance(v.type, MemRefType) for v in (view.operands[0], view.results[0]))
+
+
+def has_buffers(op: Operation) -> bool:
+    """Whether an op has a memref, itself or in its regions."""
+    blocks = (block for inner in op.walk() for region in inner.regions for block in region.blocks)
+    values = (value for inner in op.walk() for value in (*inner.operands, *inner.results))
+    return any(
+        isinstance(value.type, MemRefType)
+        for value in chain(values, chain.from_iterable(block.args for block in blocks))
+    )
 
 
 def root(buffer: SSAValue) -> SSAValue:
@@ -247,9 +258,8 @@ class Raiser:
 
     def _other(self, op: Operation) -> None:
         """Refuses an op that has buffers, itself or in its regions."""
-        for inner in op.walk():
-            if any(isinstance(v.type, MemRefType) for v in (*inner.operands, *inner.results)):
-                raise refused(inner)
+        if has_buffers(op):
+            raise refused(op)
 
     def _structured(self, op: Operation, b: TensorBuilder) -> None:
         """linalg.op ins(%a) outs(%b)  =>  the same op on the values of %a and %b"""
@@ -385,15 +395,8 @@ def _erase_unread(block: Block) -> None:
 
 
 def functions_on_buffers(module: ModuleOp) -> list[func.FuncOp]:
-    """Returns the functions with a memref in their signature."""
-    return [
-        op
-        for op in module.ops
-        if isinstance(op, func.FuncOp)
-        and any(
-            isinstance(k, MemRefType) for k in (*op.function_type.inputs, *op.function_type.outputs)
-        )
-    ]
+    """Returns the functions with a memref, in their signature or inside."""
+    return [op for op in module.ops if isinstance(op, func.FuncOp) and has_buffers(op)]
 
 
 def writes_arguments(module: ModuleOp) -> bool:

@@ -117,6 +117,28 @@ def test_arguments_are_written(name, target):
         np.testing.assert_array_equal(got, wanted)
 
 
+LOCAL = """
+func.func @main(%x: tensor<3xf32>, %p: i1) -> f32 {
+  %c0 = arith.constant 0 : index
+  %v = tensor.extract %x[%c0] : tensor<3xf32>
+  %t = memref.alloc() : memref<2xf32>
+  memref.store %v, %t[%c0] : memref<2xf32>
+  scf.if %p {
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %t[%c0] : memref<2xf32>
+  }
+  %y = memref.load %t[%c0] : memref<2xf32>
+  return %y : f32
+}"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda-emulated", "reference"])
+def test_buffers_inside_of_a_function_on_tensors(target):
+    program = irees.compile(LOCAL, target=target)
+    x = np.array([3, 4, 5], np.float32)
+    assert [float(program(x, p)) for p in (False, True)] == [3.0, 6.0]
+
+
 def test_what_is_returned_is_a_copy():
     a = np.arange(4, dtype=np.float32)
     x, v = irees.compile(RETURNED)(a)

@@ -32,13 +32,28 @@ PROGRAMS = {
         "func.func @f(%a: memref<4xf32, strided<[2]>>) { return }",
         "argument 0 is a memref<4xf32, strided<[2]>>, but must be contiguous",
     ),
-    "nested": (
-        2,
-        """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %t = memref.alloc() : memref<4xf32>
-  return %a : tensor<4xf32>
+    "while": (
+        3,
+        """func.func @f(%a: memref<4xi1>) {
+  %c0 = arith.constant 0 : index
+  %r = scf.while (%i = %c0) : (index) -> index {
+    %x = memref.load %a[%i] : memref<4xi1>
+    scf.condition(%x) %i : index
+  } do {
+  ^bb0(%i: index):
+    scf.yield %i : index
+  }
+  return
 }""",
-        "programs on buffers are not compiled: this op has a memref<4xf32>",
+        "compiled without scf.while on a memref",
+    ),
+    "chosen": (
+        2,
+        """func.func @f(%a: memref<4xf32>, %b: memref<4xf32>, %p: i1) -> memref<4xf32> {
+  %s = arith.select %p, %a, %b : memref<4xf32>
+  return %s : memref<4xf32>
+}""",
+        "compiled without arith.select on a memref",
     ),
 }
 

@@ -162,7 +162,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class Packing:
-    """Which operands are packed, and which are read in place."""
+    """Operands to pack; the others are read in place."""
 
     panel: int | None
     """Columns per panel if B is stored in panels already, else None."""
