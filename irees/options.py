@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, get_args
 from irees.errors import ArgumentError
 from irees.insertion import Insertion, canonical_insertions
 from irees.limits import canonical_limits
+from irees.plugins import are_names
 from irees.target import Target
 
 FloatMode = Literal["default", "strict"]
@@ -68,12 +69,6 @@ def canonical_devices(devices: Any) -> str | None:
             hint='as in {"dev_0": "cpu:0", "dev_1": "cuda:0"}',
         )
     return json.dumps(data) if data else None
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list | tuple | set | frozenset) and all(
-        isinstance(name, str) for name in value
-    )
 
 
 class Keywords(TypedDict, total=False):
@@ -190,7 +185,7 @@ class Options:
                 hint="fp=strict promises the bits of f32",
             )
         names = self.disable_pass
-        if not _are_names(names):
+        if not are_names(names):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
         folder = self.trace_dispatch_tensors
         if not isinstance(folder, bool | str) or folder == "":
@@ -223,7 +218,7 @@ class Options:
         names = self.plugins
         if names is None:
             return
-        if not _are_names(names):
+        if not are_names(names):
             raise ArgumentError(f"plugins is {names!r}, but must be a sequence of names")
         object.__setattr__(self, "plugins", tuple(sorted(set(names))))
 

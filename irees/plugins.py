@@ -185,6 +185,13 @@ def _clash(plugin: Plugin, taken: Mapping[str, str]) -> str | None:
     return None
 
 
+def are_names(value: Any) -> bool:
+    """Whether a value is a sequence or a set of strings; a string is not."""
+    return isinstance(value, list | tuple | set | frozenset) and all(
+        isinstance(name, str) for name in value
+    )
+
+
 def _fault(plugin: Any) -> str | None:
     """Returns why an object is not a plug-in that this version can use."""
     if not isinstance(plugin, Plugin):
@@ -198,10 +205,7 @@ def _fault(plugin: Any) -> str | None:
         ):
             return f"{table} must map names to names"
     if not isinstance(plugin.leaves, Mapping) or not all(
-        isinstance(phase, str)
-        and isinstance(names, list | tuple | set | frozenset)
-        and all(isinstance(name, str) for name in names)
-        for phase, names in plugin.leaves.items()
+        map(are_names, (tuple(plugin.leaves), *plugin.leaves.values()))
     ):
         return "leaves must map phases to sequences of dialects"
     if any(name.startswith("irees-") for name in plugin.passes):
