@@ -36,7 +36,7 @@ from irees.phase import Phase, alone
 from irees.pipeline import phases, run_phases
 from irees.remarks import collect
 from irees.testing.faults import watch_rewrites
-from irees.testing.oracles import Died, isolated
+from irees.testing.isolation import Died, isolated
 
 TIMEOUT = 600.0
 """Seconds that one run of the compiled program may take."""

@@ -8,12 +8,7 @@ child process, so that a crash or a hang is reported as a failure and the campai
 
 from __future__ import annotations
 
-import os
-import pickle
-import select
-import signal
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +19,11 @@ from xdsl.passes import ModulePass
 
 from irees.compiler import compile
 from irees.dialects import get_context
-from irees.errors import IreesError
 from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter
 from irees.options import Options
 from irees.pipeline import phases, run_phases
+from irees.testing.isolation import isolated
 from irees.testing.strategies import Program, module_text
 from irees.testing.tolerances import EXACT, Tolerance, mismatch
 
@@ -156,51 +151,6 @@ def compiled_agrees(
     except Exception as error:
         return [f"compiled: {type(error).__name__}: {error}"]
     return [f"compiled: {line}" for line in differences(actual, expected, cases)]
-
-
-class Died(Exception):
-    """A child process was killed by a signal, or timed out."""
-
-
-def isolated(function: Callable[[], Any], timeout: float) -> Any:
-    """Runs a function in a child process. Raises Died, or RuntimeError if the function raises."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        try:
-            answer: Any = (True, function())
-        except BaseException as error:  # the parent reports it
-            answer = (False, f"{type(error).__name__}: {error}", isinstance(error, IreesError))
-        with os.fdopen(write, "wb") as pipe:
-            pickle.dump(answer, pipe)
-        os._exit(0)
-    os.close(write)
-    data = _read_all(read, time.monotonic() + timeout)
-    if data is None:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if data is None:
-        raise Died(f"no answer after {timeout:g} seconds")
-    if os.WIFSIGNALED(status):
-        raise Died(f"killed by {signal.Signals(os.WTERMSIG(status)).name}")
-    answer = pickle.loads(data)
-    if not answer[0]:
-        raise RuntimeError(answer[1])
-    return answer[1]
-
-
-def _read_all(read: int, deadline: float) -> bytes | None:
-    parts: list[bytes] = []
-    with os.fdopen(read, "rb", buffering=0) as pipe:
-        while True:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                return None
-            part = pipe.read(1 << 16)
-            if not part:
-                return b"".join(parts)
-            parts.append(part)
 
 
 def pipeline_agrees(

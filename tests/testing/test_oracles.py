@@ -20,7 +20,8 @@ from xdsl.transforms.canonicalize import CanonicalizePass
 from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter
 from irees.testing import builders
-from irees.testing.oracles import Case, Died, differences, interpret, isolated
+from irees.testing.isolation import Died, isolated
+from irees.testing.oracles import Case, differences, interpret
 from irees.testing.profiles import load
 from irees.testing.strategies import MAX_ELEMENTS, module_text, modules
 from irees.testing.tolerances import EXACT, mismatch, reassociated, ulps

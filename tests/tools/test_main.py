@@ -66,6 +66,39 @@ def test_the_module_is_the_command():
     assert answer.stdout == f"irees {irees.__version__}\n"
 
 
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys({names!r}))
+from irees.tools.main import main
+sys.exit(main({words!r}))
+"""
+EXTRAS = ("hypothesis", "pytest", "torch", "torch_mlir", "jax", "onnx", "z3", "rich", "cupy")
+CALLS = {
+    "compile": ("add.mlir", "-o", "add.irees"),
+    "run": ("add.mlir", "--input=4xf32=1", "--input=4xf32=1"),
+    "bench": ("add.mlir", "--benchmark-min-time=1x"),
+    "report": ("add.mlir", "-o", "add.html"),
+    "bisect": ("add.mlir",),
+    "reduce": ("add.mlir", "--command=true", "--seconds=1"),
+    "opt": ("add.mlir", "-p", "cse"),
+    "check-module": ("checks.mlir", "--function=good"),
+    "explain": ("add.mlir", "--no-measure"),
+    "cache": ("stats",),
+    "doctor": (),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_need_no_extras(command, add, tmp_path):
+    """A plain `pip install irees` has numpy, ml_dtypes and xDSL, and nothing else."""
+    (tmp_path / "checks.mlir").write_text(CHECKS)
+    code = ALONE.format(names=EXTRAS, words=[command, *CALLS[command]])
+    words = [sys.executable, "-c", code]
+    answer = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    expected = 1 if command == "bisect" else 0  # there is nothing to find
+    assert answer.returncode == expected, answer.stderr
+
+
 def test_commands_read_programs_from_the_cache(add, tmp_path, monkeypatch):
     """The second time nothing is compiled, unless the command line asks for what a pass says."""
     monkeypatch.setenv("IREES_CACHE_DIR", str(tmp_path / "cache"))
