@@ -1,7 +1,7 @@
 """
 Runs a function in a child process, which may be killed by a signal or never end.
 
-Imports nothing beyond irees and Python, since `irees bisect` runs where Hypothesis is not installed.
+Imports nothing beyond irees and Python: `irees bisect` runs where Hypothesis is not installed.
 """
 
 from __future__ import annotations
