@@ -9,8 +9,18 @@ Builders for the lowerings of plug-ins; the only module that they need of irees.
             body = lambda s, v: [s.op(arith.DivfOp, v[0], s.op(math.AbsFOp, v[0]))]
             return builder.compute([op.x], [init], [loops, loops], body)
 
-`TensorBuilder` builds ops on tensors, `ScalarBuilder` the bodies of structured ops, and both
-arithmetic on sizes, which are ints or index values.
+`TensorBuilder` builds ops on tensors, `ScalarBuilder` the bodies of structured ops, `IndexBuilder`
+loops over buffers, and all of them arithmetic on sizes, which are ints or index values.
+
+    class Sum:
+        @staticmethod
+        def to_loops(op, builder):
+            def row(ivs, b):
+                loop, i, c = for_loop(b, 0, buffer_dim(op.x, 1, b), 1, [zero(b)])
+                total = c.insert(arith.AddfOp(loop.arguments[0], load(op.x, [ivs[0], i], c)))
+                store(loop([total.result])[0], op.out, [ivs[0]], b)
+
+            rows(op.x, [0], builder, row)
 """
 
 from __future__ import annotations
@@ -18,7 +28,12 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims
+from irees.dialects.upstream._effects import DestinationStyleEffects
+from irees.interfaces import Domain
+from irees.transforms.codegen.common.utils.rows import load, other_dims, place, rows, store
+from irees.transforms.utils.loops import for_loop, if_else, if_values, while_loop
+from irees.transforms.utils.reshapes import collapse, expand
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, dim, dims
 from irees.transforms.utils.tensors import (
     ScalarBuilder,
     TensorBuilder,
@@ -28,16 +43,30 @@ from irees.transforms.utils.tensors import (
 )
 
 __all__ = [
+    "DestinationStyleEffects",
+    "Domain",
     "IndexBuilder",
     "ScalarBuilder",
     "Size",
     "TensorBuilder",
+    "buffer_dim",
+    "collapse",
     "constant",
     "dim",
     "dims",
+    "expand",
+    "for_loop",
     "identity_map",
+    "if_else",
+    "if_values",
+    "load",
+    "other_dims",
+    "place",
     "rank_of",
+    "rows",
     "select_dims",
+    "store",
+    "while_loop",
 ]
 
 

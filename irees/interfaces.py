@@ -1,31 +1,97 @@
 """
 What a plug-in says about an op of its own: how it is lowered, and what it means.
 
-A plug-in maps op names to classes in `Plugin.interfaces`. Such a class has static methods:
+A plug-in maps op names to classes in `Plugin.interfaces`. Such a class has static methods. It has
+either the first, for an op that is made of structured ops:
 
     to_structured(op, builder) -> Sequence[SSAValue]
         Builds ops of linalg, tensor, arith and the like that compute the results of the op; one
         value per result, of the same type. `builder` is an `irees.building.TensorBuilder` in front
-        of the op. Required. An op that decomposes in this way compiles for every target.
+        of the op. An op that decomposes in this way compiles for every target.
     evaluate(op, *operands) -> Sequence[Any]
         Returns the results of the op for numpy arrays and numbers, for `target="reference"`. By
         default the decomposition is interpreted, which cannot find a fault of the decomposition.
 
-MLIR: external models of interfaces, such as `AggregatedOpInterface` and `TilingInterface`.
+or `domain`, `to_loops` and `evaluate`, for an op with loops of its own. Such an op is in
+destination-passing style: its property `outputs` has its last operands, each result has the type of
+one of them, and it can be made of memrefs, without results.
+
+    domain(op) -> Domain
+        The loops of the op, and how they index its operands. Says how the op is cut into tiles and
+        which sizes must be equal.
+    to_loops(op, builder) -> None
+        Builds loops, loads and stores that do what the op does; its operands are memrefs.
+        `builder` is an `irees.building.IndexBuilder` in front of the op.
+    to_threads(op, builder, room) -> str | None
+        Like `to_loops`, by all threads of a workgroup of a GPU with `room` bytes of free shared
+        memory; or returns why not. By default one thread runs what `to_loops` builds.
+    flops(op, points) -> int
+        The arithmetic operations for a number of iterations. By default one each.
+
+The ops of iree_linalg_ext that have loops of their own are rows of the same table (`OWN`). MLIR:
+external models of interfaces, such as `AggregatedOpInterface`, `DestinationStyleOpInterface` and
+`TilingInterface`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import Any
 
-from irees.errors import PluginError
-from irees.plugins import offered, resolve
+from xdsl.dialects.builtin import ShapedType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-if TYPE_CHECKING:
-    from xdsl.ir import Operation
+from irees.errors import IreesError, PluginError
+from irees.plugins import line_of, offered, resolve
 
-METHODS = ("to_structured", "evaluate")
+DECOMPOSES = ("to_structured",)
+LOOPS = ("domain", "to_loops", "evaluate")
+METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops")
+
+OWN = {
+    f"iree_linalg_ext.{name}": f"irees.analysis.linalg_ext_models:{model}"
+    for name, model in {
+        "attention": "Attention",
+        "scan": "Scan",
+        "scatter": "Scatter",
+        "sort": "Sort",
+        "topk_v2": "Topk",
+    }.items()
+}
+"""Classes of ops of irees, by op name."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """
+    An op as loops over its operands.
+
+    `kinds` has "parallel" or "reduction" for each loop; the tiles of parallel loops are independent
+    of each other. `maps` has one map for each operand, from the loops to the index of an element,
+    or None for an operand that is no tensor. Dims that are indexed by one loop must be equal, but
+    for those in `shorter`, pairs of operand and axis, which may be smaller.
+    """
+
+    kinds: tuple[str, ...]
+    maps: tuple[AffineMap | None, ...]
+    shorter: frozenset[tuple[int, int]] = frozenset()
+
+    def sizes(self, op: Operation) -> tuple[int, ...]:
+        """Returns the trip count of each loop; -1 where no operand has a static size."""
+        found = [-1] * len(self.kinds)
+        for number, (value, indexing) in enumerate(zip(op.operands, self.maps, strict=True)):
+            if indexing is None or not isinstance(value.type, ShapedType):
+                continue
+            for axis, size in enumerate(value.type.get_shape()):
+                expr = indexing.results[axis]
+                if isinstance(expr, AffineDimExpr) and (number, axis) not in self.shorter:
+                    found[expr.position] = max(found[expr.position], size)
+        return tuple(found)
 
 
 def model_of(op: Operation, plugins: tuple[str, ...] | None = None) -> Any:
@@ -37,6 +103,114 @@ def model_of(op: Operation, plugins: tuple[str, ...] | None = None) -> Any:
     return _model(op.name, plugins)
 
 
+def loops_model_of(op: Operation) -> Any:
+    """
+    Returns the class for an op with loops of its own, of irees or of a plug-in, or None.
+
+    Raises PluginError.
+    """
+    return _loops_model(op.name)
+
+
+def domain_of(op: Operation) -> Domain | None:
+    """
+    Returns the loops of an op that has loops of its own; None for others, and if unknown.
+
+    Raises PluginError if a plug-in's `domain` fails, or does not fit the operands.
+    """
+    model = loops_model_of(op)
+    if model is None or not hasattr(model, "domain"):
+        return None
+    with blamed(op, "domain"):
+        domain = model.domain(op)
+    fault = None if domain is None else _misfit(op, domain)
+    if fault is not None:
+        raise PluginError(f"domain {fault}", op=op)
+    return domain
+
+
+@contextmanager
+def blamed(op: Operation, method: str) -> Iterator[None]:
+    """Raises PluginError, with the line, for an error in a plug-in's method of an op."""
+    try:
+        yield
+    except IreesError:
+        raise
+    except Exception as error:
+        if op.name in OWN:
+            raise
+        text = next((f": {line}" for line in str(error).splitlines()), "")
+        where = line_of(error)
+        place = f" ({where})" if where else ""
+        message = f"{method} failed: {type(error).__name__}{text}{place}"
+        raise PluginError(message, op=op) from error
+
+
+def flops_in_loops(op: Operation) -> int | None:
+    """
+    Returns the arithmetic operations of an op that has loops of its own; None if they depend on a
+    dynamic size, 0 for other ops.
+    """
+    domain = domain_of(op)
+    if domain is None:
+        return 0
+    sizes = domain.sizes(op)
+    if min(sizes, default=1) < 0:
+        return None
+    flops = getattr(loops_model_of(op), "flops", None)
+    return prod(sizes) if flops is None else flops(op, prod(sizes))
+
+
+def outputs_of(op: Operation) -> list[SSAValue]:
+    """Returns the operands of an op with loops of its own that are written."""
+    return list(op.outputs)  # type: ignore[attr-defined]
+
+
+def _misfit(op: Operation, domain: Any) -> str | None:
+    """Returns what is wrong with a domain."""
+    if not isinstance(domain, Domain):
+        return f"returns a {type(domain).__name__}, but must return an irees.interfaces.Domain"
+    if any(kind not in ("parallel", "reduction") for kind in domain.kinds):
+        return (
+            f"has loops of the kinds {', '.join(domain.kinds)}, but each must be 'parallel' or "
+            "'reduction'"
+        )
+    if len(domain.maps) != len(op.operands):
+        return f"has {len(domain.maps)} maps for {len(op.operands)} operands"
+    for number, (value, indexing) in enumerate(zip(op.operands, domain.maps, strict=True)):
+        rank = value.type.get_num_dims() if isinstance(value.type, ShapedType) else None
+        if (indexing is None) != (rank is None):
+            return f"must have a map for operand {number} if it is a tensor, and only then"
+        if indexing is None:
+            continue
+        if indexing.num_dims != len(domain.kinds) or indexing.num_symbols:
+            return f"has {len(domain.kinds)} loops, but map {number} has others"
+        if len(indexing.results) != rank:
+            return f"must index operand {number} by {rank} expressions"
+    return None
+
+
+def why_not_in_loops(op: Operation) -> str | None:
+    """Returns why an op with loops of its own is not in destination-passing style, or None."""
+    outputs = getattr(op, "outputs", None)
+    if outputs is None:
+        return "has no property `outputs`, the operands that it writes"
+    kinds = [value.type for value in outputs]
+    if list(op.operands)[len(op.operands) - len(kinds) :] != list(outputs):
+        return "must have its outputs as its last operands"
+    if [result.type for result in op.results] != kinds:
+        return "must have one result per output, of the same type"
+    return None
+
+
+@cache
+def _loops_model(name: str) -> Any:
+    if name in OWN:
+        return resolve(OWN[name])
+    model = _model(name, None)
+    return model if model is not None and hasattr(model, "to_loops") else None
+
+
 @cache
 def _model(name: str, plugins: tuple[str, ...] | None) -> Any:
     home = offered("interfaces", plugins).get(name)
@@ -45,9 +219,19 @@ def _model(name: str, plugins: tuple[str, ...] | None) -> Any:
     model = resolve(home)
     unknown = [each for each in vars(model) if not each.startswith("_") and each not in METHODS]
     if unknown:
-        hint = f"an interface has {' and '.join(METHODS)}; begin names of helpers with _"
+        hint = f"an interface has {', '.join(METHODS)}; begin names of helpers with _"
         raise PluginError(f"{home}: {unknown[0]} is no method of an interface", op=name, hint=hint)
-    if not callable(getattr(model, "to_structured", None)):
-        hint = "implement to_structured(op, builder)"
+    have = [each for each in METHODS if callable(getattr(model, each, None))]
+    if "to_loops" in have and (missing := [each for each in LOOPS if each not in have]):
+        hint = f"implement {' and '.join(missing)}"
+        raise PluginError(f"{home} has to_loops, but no {missing[0]}", op=name, hint=hint)
+    if "to_loops" not in have and "to_structured" not in have:
+        hint = "implement to_structured(op, builder), or to_loops(op, builder)"
         raise PluginError(f"{home} does not say how the op is lowered", op=name, hint=hint)
     return model
+
+
+def clear() -> None:
+    """Forgets which class belongs to which op, after the set of plug-ins changed."""
+    _model.cache_clear()
+    _loops_model.cache_clear()

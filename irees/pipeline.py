@@ -233,12 +233,14 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
             ),
             KERNELS,
             each_executable=True,
+            own_loops=False,
         ),
         Phase(
             "verification",
             "every access is shown to be inside of its buffer, or guarded",
             passes("verify-accesses"),
             KERNELS,
+            own_loops=False,
         ),
     )
 

@@ -13,11 +13,9 @@ runs on one executable after the other, each in a module of its own.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from xdsl.context import Context
@@ -30,7 +28,7 @@ from irees.insertion import Insertion
 from irees.options import Options
 from irees.pass_specs import parse_passes
 from irees.phase import PassError, Phase
-from irees.plugins import Installed, active, offered, resolve
+from irees.plugins import Installed, active, line_of, offered, resolve
 from irees.transforms import get_all_passes
 from irees.transforms.utils.upstream_passes import OWN
 from irees.verification import verify
@@ -117,17 +115,8 @@ class InsertedPass(ModulePass):
         if is_optional(self.inner):
             raise PassError(self.name, fault) from fault
         raise PluginError(
-            f"{self.name}, inserted at {self.place}, {text}", location=_line_of(fault)
+            f"{self.name}, inserted at {self.place}, {text}", location=line_of(fault)
         ) from fault
-
-
-def _line_of(error: BaseException) -> str | None:
-    """Returns file and line of the innermost frame outside of irees and xDSL."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = Path(__file__).parent
-    foreign = [f for f in frames if ours not in Path(f.filename).parents]
-    foreign = [f for f in foreign if "xdsl" not in Path(f.filename).parts]
-    return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else None
 
 
 def with_insertions(

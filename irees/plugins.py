@@ -15,6 +15,7 @@ use are part of every cache key, since they determine the program.
 from __future__ import annotations
 
 import hashlib
+import traceback
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -133,6 +134,15 @@ def resolve(home: str) -> Any:
         text = next(iter(str(error).splitlines()), "")
         raise PluginError(f"{home} does not import: {type(error).__name__}: {text}") from error
     return value
+
+
+def line_of(error: BaseException) -> str | None:
+    """Returns file and line of the innermost frame of an error outside of irees and xDSL."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = Path(__file__).parent
+    foreign = [f for f in frames if ours not in Path(f.filename).parents]
+    foreign = [f for f in foreign if "xdsl" not in Path(f.filename).parts]
+    return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else None
 
 
 @cache

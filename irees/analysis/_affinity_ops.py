@@ -24,6 +24,7 @@ from irees.dialects._shaped import UNTIED, tied_indices
 from irees.dialects.flow import DispatchOp
 from irees.dialects.hal import Affinity
 from irees.dialects.stream import AsyncDispatchOp, AsyncTransferOp, ResourceType
+from irees.interfaces import loops_model_of
 
 AFFINITY = "stream.affinity"
 """Discardable attribute: affinity of an op and the ops nested in it."""
@@ -101,7 +102,9 @@ def placed(op: Operation) -> Placed | None:
     """
     if (found := PLACED.get(op.name)) is not None:
         return found
-    if op.name.split(".")[0] not in _COMPUTES or op.name in _ASKS or op.name in TIES:
+    if op.name in _ASKS or op.name in TIES:
+        return None
+    if op.name.split(".")[0] not in _COMPUTES and loops_model_of(op) is None:
         return None
     return _COMPUTED if any(is_tracked(v.type) for v in (*op.operands, *op.results)) else None
 

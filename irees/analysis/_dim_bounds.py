@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from irees.analysis._linear import Linear
 from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import rank_reduction
+from irees.interfaces import loops_model_of
 
 if TYPE_CHECKING:
     from irees.analysis.value_bounds import ValueBounds, Variable
@@ -30,7 +31,7 @@ def tied_init(value: OpResult) -> SSAValue | None:
     """Returns the init operand that a destination-style op's result has the shape of."""
     outputs = getattr(value.op, "outputs", None)
     tied = value.op.name.startswith(("linalg.", "iree_linalg_ext.", "scf.forall"))
-    if outputs is None or not tied:
+    if outputs is None or not (tied or loops_model_of(value.op)):
         return None
     tensors = [each for each in outputs if isinstance(each.type, TensorType)]
     if len(tensors) != len(value.op.results):

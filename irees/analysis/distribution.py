@@ -24,9 +24,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from irees.analysis.attention import roles_of
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects import iree_linalg_ext as ext
+from irees.interfaces import domain_of, outputs_of
 from irees.targets.common import COMMON
 
 VIEWS = (
@@ -70,55 +69,20 @@ def loops_of(op: Operation) -> Loops | None:
     """Returns the loop nest of an op, or None if unknown."""
     if isinstance(op, linalg.GenericOp):
         return _generic_loops(op)
-    if isinstance(op, ext.SortOp | ext.TopkV2Op | ext.ScanOp):
-        return _row_loops(op, op.dimension.value.data)
-    if isinstance(op, ext.AttentionOp):
-        return _attention_loops(op)
-    return None
-
-
-def _attention_loops(op: ext.AttentionOp) -> Loops | None:
-    """Returns loops with parallel batch and row dims; all other dims are reductions."""
-    roles = roles_of(op)
-    if roles is None:
+    domain = domain_of(op)
+    if domain is None:
         return None
-    parallel = {*roles.batch, *roles.m}
-    kinds = ("parallel" if d in parallel else "reduction" for d in range(len(roles.sizes)))
-    accesses = [
-        Access(value, indexing.data, False)
-        for value, indexing in zip(op.inputs, op.indexing_maps.data[:-1], strict=True)
-        if isinstance(value.type, MemRefType | TensorType)
-    ]
-    written = op.results[0] if op.results else op.output
-    accesses.append(Access(written, op.output_map.data, True))
-    return Loops(op, tuple(kinds), roles.sizes, tuple(accesses), ())
-
-
-def _row_loops(op: Operation, dim: int) -> Loops:
-    """
-    Returns the loops of an op on rows along one dim: all other dims are parallel.
-
-    The loops are the dims of the first operand, which index all operands. An operand with another
-    size along the dim (the top K, an accumulator without the dim) is still accessed whole along it,
-    so the map is exact enough to tile the other dims.
-    """
-    first = op.operands[0].type
-    assert isinstance(first, MemRefType | TensorType)
-    rank = first.get_num_dims()
-    kinds = tuple("reduction" if d == dim else "parallel" for d in range(rank))
-    full = AffineMap.identity(rank)
-    without = AffineMap(rank, 0, tuple(e for d, e in enumerate(full.results) if d != dim))
-    outputs = list(op.outputs)
+    outputs = outputs_of(op)
     accesses = tuple(
         Access(
-            op.results[outputs.index(v)] if v in outputs and op.results else v,
-            full if v.type.get_num_dims() == rank else without,
-            v in outputs,
+            op.results[outputs.index(value)] if value in outputs and op.results else value,
+            indexing,
+            value in outputs,
         )
-        for v in op.operands
-        if isinstance(v.type, MemRefType | TensorType)
+        for value, indexing in zip(op.operands, domain.maps, strict=True)
+        if indexing is not None
     )
-    return Loops(op, kinds, tuple(first.get_shape()), accesses, ())
+    return Loops(op, domain.kinds, domain.sizes(op), accesses, ())
 
 
 def _generic_loops(op: linalg.GenericOp) -> Loops:

@@ -27,11 +27,11 @@ from xdsl.ir import Operation, SSAValue, Use
 from irees.analysis.contractions import multiply_add
 from irees.analysis.distribution import loops_of
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import DispatchOp, DispatchRegionOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
 from irees.dialects.resources import is_splat
 from irees.dialects.util import GlobalLoadOp
+from irees.interfaces import flops_in_loops
 
 _FLOATS = frozenset(
     f"arith.{name}"
@@ -62,11 +62,8 @@ def work_of(function: func.FuncOp) -> Work | None:
 
 def flops_of(op: Operation) -> int | None:
     """Returns the arithmetic operations of one op: those of its body times its trip count."""
-    if isinstance(op, ext.ScanOp):
-        loops = loops_of(op)
-        return None if loops is None or min(loops.sizes) < 0 else prod(loops.sizes)
     if not isinstance(op, linalg.GenericOp):
-        return 0
+        return flops_in_loops(op)
     each = sum(inner.name in _FLOATS or inner.name.startswith("math.") for inner in op.body.walk())
     if each == 0 and multiply_add(op) is not None:
         each = 2

@@ -15,7 +15,7 @@ registered op on tensors has a row or a reason in `UNRELATED`; a test checks thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType, TensorType
@@ -35,6 +35,7 @@ from irees.dialects.sizes import (
     total,
 )
 from irees.dialects.upstream.linalg.winograd import transform_of
+from irees.interfaces import domain_of
 
 MAX_STRIDE = (1 << 31) - 1
 """Largest stride of a slice: offset + (size - 1) * stride fits into 64 bits for dims below 2^32."""
@@ -116,28 +117,37 @@ def like(op: Operation, values: Iterable[SSAValue], whole: SSAValue) -> Iterator
 
 
 def by_maps(
-    op: Operation, shaped: Sequence[tuple[SSAValue, AffineMap]]
+    op: Operation,
+    shaped: Sequence[tuple[SSAValue, AffineMap | None]],
+    shorter: Collection[tuple[int, int]] = (),
 ) -> Iterator[Relation | Window]:
     """
     Requires all dims indexed by the same loop to be equal, and every other index expression to be
-    within bounds.
+    within bounds. Dims in `shorter`, pairs of a position in `shaped` and an axis, may be smaller.
     """
     loops: dict[int, tuple[Expr, str]] = {}
     windows: list[tuple[SSAValue, int, AffineMap]] = []
+    smaller: list[tuple[Expr, str, int]] = []
     operands = list(op.operands)
-    for value, indexing in shaped:
-        if not isinstance(value.type, ShapedType):
+    for number, (value, indexing) in enumerate(shaped):
+        if not isinstance(value.type, ShapedType) or indexing is None:
             continue
         for axis, expr in enumerate(indexing.results):
             if not isinstance(expr, AffineDimExpr):
                 windows.append((value, axis, indexing))
                 continue
             here = f"dim {axis} of operand {operands.index(value)}"
+            if (number, axis) in shorter:
+                smaller.append((size(value, axis), here, expr.position))
+                continue
             known = loops.setdefault(expr.position, (size(value, axis), here))
             if known[1] != here:
                 message = f"{here} must equal {known[1]} of {op.name}"
                 yield Relation(size(value, axis), "eq", known[0], message)
     extents = {loop: known[0] for loop, known in loops.items()}
+    for length, here, loop in smaller:
+        message = f"{here} must be at most {loops[loop][1]} of {op.name}"
+        yield Relation(length, "sle", extents[loop], message)
     for value, axis, indexing in windows:
         where = f"dim {axis} of operand {operands.index(value)}"
         message = f"the window of {op.name} must lie inside {where}"
@@ -149,6 +159,13 @@ def structured(op: LinalgStructuredOperation) -> Iterator[Relation | Window]:
     """The relations of a structured op, from its indexing maps."""
     indexing = [attr.data for attr in op.get_indexing_maps()]
     yield from by_maps(op, list(zip(op.operands, indexing, strict=True)))
+
+
+def own_loops(op: Operation) -> Iterator[Relation | Window]:
+    """The relations of an op with loops of its own, from the maps of its domain."""
+    domain = domain_of(op)
+    assert domain is not None
+    yield from by_maps(op, list(zip(op.operands, domain.maps, strict=True)), domain.shorter)
 
 
 def mapped(op: Any) -> Iterator[Relation | Window]:
@@ -556,4 +573,6 @@ def row_of(op: Operation) -> Row | None:
         return TABLE[op.name]
     if isinstance(op, LinalgStructuredOperation):
         return structured
-    return elementwise if op.name.startswith(ELEMENTWISE) else None
+    if op.name.startswith(ELEMENTWISE):
+        return elementwise
+    return None if domain_of(op) is None else own_loops

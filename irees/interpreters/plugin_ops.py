@@ -9,10 +9,10 @@ import numpy as np
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation
 
-from irees.errors import IreesError, PluginError
-from irees.interfaces import model_of
+from irees.errors import PluginError
+from irees.interfaces import blamed, model_of
 from irees.interpreters.registry import Prepared, implements_others
-from irees.interpreters.values import dtype_of
+from irees.interpreters.values import MemRef, dtype_of
 
 if TYPE_CHECKING:
     from irees.interpreters.machine import Machine
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @implements_others
 def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
     """
-    Prepares an op whose interface has `evaluate`.
+    Prepares an op whose interface has `evaluate`. On memrefs, the op writes what that returns into
+    its outputs.
 
     The function raises PluginError if `evaluate` fails or returns values of other types.
     """
@@ -30,15 +31,16 @@ def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
         return None
 
     def prepared(*operands: Any) -> Sequence[Any]:
-        try:
-            values = list(evaluate(op, *operands))
-        except IreesError:
-            raise
-        except Exception as error:
-            text = f"evaluate failed: {type(error).__name__}: {error}"
-            raise PluginError(text, op=op) from error
-        _check(op, values)
-        return values
+        arrays = [each.array if isinstance(each, MemRef) else each for each in operands]
+        with blamed(op, "evaluate"):
+            values = list(evaluate(op, *arrays))
+        targets = operands[len(operands) - len(values) :]
+        if op.results or not any(isinstance(each, MemRef) for each in targets):
+            _check(op, values)
+            return values
+        for target, value in zip(targets, values, strict=True):
+            target.array[...] = value
+        return []
 
     return prepared
 

@@ -204,9 +204,7 @@ def constant(op: arith.ConstantOp) -> str:
             for v in value.get_values()
         ]
         return f"IREES_LITERAL({c_type(kind)}, {', '.join(texts)})"
-    raise UnsupportedError(
-        "only scalar and vector vector constants reach C", op=op.name, location=op.location
-    )
+    raise UnsupportedError("only scalar and vector vector constants reach C", op=op)
 
 
 class Expressions:

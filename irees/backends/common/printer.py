@@ -280,7 +280,7 @@ class Printer:
                 else:
                     self.define(op.results[0], text)
                 return
-        raise UnsupportedError("no C for this op", op=op.name, location=str(op.location))
+        raise UnsupportedError("no C for this op", op=op)
 
     def load_element(self, base: Buffer, indices: Sequence[str]) -> str:
         """Returns the C of `base[indices]`."""

@@ -25,8 +25,15 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irees.errors import IreesError, PluginError
-from irees.interfaces import model_of
+from irees.errors import PluginError
+from irees.interfaces import (
+    OWN,
+    blamed,
+    domain_of,
+    loops_model_of,
+    model_of,
+    why_not_in_loops,
+)
 from irees.rewrites import Fuel
 from irees.transforms.utils.tensors import TensorBuilder
 
@@ -37,14 +44,9 @@ def decompose(op: Operation, model: Any) -> None:
 
     Raises PluginError if the interface fails, or returns other types than those of the results.
     """
-    try:
+    with blamed(op, "to_structured"):
         values: Sequence[SSAValue] = list(model.to_structured(op, TensorBuilder(op)))
         found = [value.type for value in values]
-    except IreesError:
-        raise
-    except Exception as error:
-        text = f"to_structured failed: {type(error).__name__}: {error}"
-        raise PluginError(text, op=op) from error
     expected = [result.type for result in op.results]
     if found != expected:
         have, want = (", ".join(map(str, kinds)) or "nothing" for kinds in (found, expected))
@@ -69,7 +71,23 @@ class DecomposePluginOpsPass(ModulePass):
                     raise PluginError("its decomposition contains itself", op=inner)
                 fuel.burn(inner.name)
                 decompose(inner, model)
+        for inner in op.walk():
+            if inner.name not in OWN and loops_model_of(inner) is not None:
+                self._check(inner)
 
     def _model(self, op: Operation) -> Any:
         model = model_of(op, self.plugins)
-        return None if self.keep_evaluated and hasattr(model, "evaluate") else model
+        if hasattr(model, "to_loops") or (self.keep_evaluated and hasattr(model, "evaluate")):
+            return None
+        return model
+
+    def _check(self, op: Operation) -> None:
+        """Raises PluginError for an op with loops of its own that kernels could not contain."""
+        if model_of(op, self.plugins) is None:
+            raise PluginError("the plug-in of this op is left out of this compilation", op=op)
+        reason = why_not_in_loops(op)
+        if reason is not None:
+            raise PluginError(f"an op with loops of its own {reason}", op=op)
+        if domain_of(op) is None:
+            hint = "return its loops: they say which sizes must be equal"
+            raise PluginError("domain returns nothing", op=op, hint=hint)

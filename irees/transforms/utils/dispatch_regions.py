@@ -12,6 +12,7 @@ from xdsl.traits import is_side_effect_free
 
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
 from irees.errors import InternalError
+from irees.interfaces import loops_model_of
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim, dynamic_dims
 from irees.transforms.utils.structured import captured_values
 
@@ -113,7 +114,8 @@ def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bo
 
 def has_effects(op: Operation) -> bool:
     """Whether an op may have side effects."""
-    return op.name.split(".")[0] not in OF_VALUES and not is_side_effect_free(op)
+    of_values = op.name.split(".")[0] in OF_VALUES or loops_model_of(op)
+    return not of_values and not is_side_effect_free(op)
 
 
 class Order:

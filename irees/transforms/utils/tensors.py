@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     TensorType,
     f32,
     i64,
@@ -223,8 +224,8 @@ def select_dims(loops: int, dims: Sequence[int]) -> AffineMap:
 
 
 def rank_of(value: SSAValue) -> int:
-    """Returns the rank of a tensor."""
-    assert isinstance(value.type, TensorType)
+    """Returns the rank of a tensor or memref."""
+    assert isinstance(value.type, TensorType | MemRefType)
     return value.type.get_num_dims()
 
 

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, TensorType
-from xdsl.ir import Dialect, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
-    base,
     irdl_op_definition,
     operand_def,
     result_def,
@@ -24,7 +23,7 @@ class SquashOp(IRDLOperation):
     """%r = acme.squash %x : tensor<?x4xf32>"""
 
     name = "acme.squash"
-    T: ClassVar = VarConstraint("T", base(TensorType))
+    T: ClassVar = VarConstraint("T", TensorType.constr(AnyFloat))
     x = operand_def(T)
     result = result_def(T)
     assembly_format = "$x attr-dict `:` type($x)"
@@ -36,7 +35,6 @@ class Squash:
     @staticmethod
     def to_structured(op: SquashOp, builder: TensorBuilder) -> Sequence[SSAValue]:
         kind = op.x.type.element_type
-        assert isinstance(kind, AnyFloat)
 
         def body(scalars, values):
             x = values[0]
@@ -49,6 +47,3 @@ class Squash:
     @staticmethod
     def evaluate(op: SquashOp, x: Any) -> Sequence[Any]:
         return [x / (1 + np.abs(x))]
-
-
-Acme = Dialect("acme", [SquashOp])

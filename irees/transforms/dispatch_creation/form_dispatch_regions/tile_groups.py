@@ -23,6 +23,7 @@ from irees.analysis.contractions import is_contraction
 from irees.analysis.distribution import Group, Loops, classes_of, loops_of
 from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
+from irees.interfaces import loops_model_of
 from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.dispatch_regions import (
@@ -38,7 +39,7 @@ DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
 def is_dispatched(op: Operation) -> bool:
     """Whether an op computes tensor data, so that it must run in a kernel."""
-    if op.name.startswith("iree_linalg_ext."):
+    if loops_model_of(op) is not None:
         return any(isinstance(r.type, TensorType) for r in op.results)
     return isinstance(op, DISPATCHED)
 

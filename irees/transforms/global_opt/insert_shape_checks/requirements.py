@@ -58,13 +58,9 @@ def refuse_false(lhs: Size, rhs: Size, predicate: str, message: str, op: Operati
     if not isinstance(rhs, int) or known is None:
         return
     if isinstance(lhs, int):
-        raise VerifyError(
-            f"{message}, but they are {lhs} and {rhs}", op=op.name, location=op.location
-        )
+        raise VerifyError(f"{message}, but they are {lhs} and {rhs}", op=op)
     if known > rhs:
-        raise VerifyError(
-            f"{message}, but it is {known} at least", op=op.name, location=op.location
-        )
+        raise VerifyError(f"{message}, but it is {known} at least", op=op)
 
 
 def least(size: Size) -> int | None:

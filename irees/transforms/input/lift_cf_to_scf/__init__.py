@@ -143,7 +143,7 @@ def lift_loop(component: list[Block], entry: Block) -> Block | None:
     entries, exits = branches(others, blocks), branches(blocks, others)
     if not exits:
         op = last(component[0])
-        raise UnsupportedError("a loop that never ends", op=op.name, location=str(op.location))
+        raise UnsupportedError("a loop that never ends", op=op)
     headers = {branch.successor for branch in entries}
     if len(headers) > 1:
         meet([*entries, *branches(blocks, headers)])

@@ -18,13 +18,13 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_framed
-from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
 from irees.errors import UnsupportedError
+from irees.interfaces import loops_model_of
 from irees.transforms.codegen.common.bufferize_dispatch.frames import fill_around, inside
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
@@ -164,12 +164,10 @@ class Bufferization:
                 pass
             case linalg.GenericOp():
                 self._destination_style(op, builder)
-            case ext.SortOp() | ext.TopkV2Op() | ext.ScanOp() | ext.ScatterOp() | ext.AttentionOp():
+            case _ if loops_model_of(op) is not None:
                 self._destination_style(op, builder)
             case _ if any(isinstance(o.type, TensorType) for o in op.operands):
-                raise UnsupportedError(
-                    "a kernel cannot hold this op on tensors", op=op.name, location=str(op.location)
-                )
+                raise UnsupportedError("a kernel cannot hold this op on tensors", op=op)
             case _:
                 pass
 

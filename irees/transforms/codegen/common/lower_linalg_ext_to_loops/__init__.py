@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from xdsl.context import Context
@@ -35,10 +34,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.irees_target import target_of
-from irees.targets.cpu import CPU
-from irees.transforms.codegen.common.lower_linalg_ext_to_loops.selection import lower_topk
-from irees.transforms.codegen.common.lower_linalg_ext_to_loops.sorting import lower_sort
+from irees.interfaces import blamed, loops_model_of
 from irees.transforms.codegen.common.utils.accumulating import scan_row, scatter_point
 from irees.transforms.codegen.common.utils.rows import other_dims, rows
 from irees.transforms.utils.shapes import IndexBuilder
@@ -57,24 +53,27 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
     rows(op.updates, dims, at, lambda ivs, b: scatter_point(op, ivs, b))
 
 
-LOWERINGS: dict[type[Operation], Callable[[Any, IndexBuilder], None]] = {
-    ext.SortOp: lower_sort,
-    ext.ScanOp: lower_scan,
-    ext.ScatterOp: lower_scatter,
-}
+def lower(op: Operation) -> bool:
+    """
+    op  =>  what its interface builds; returns whether it has `to_loops`
+
+    Raises PluginError if a plug-in's interface fails.
+    """
+    to_loops: Callable[..., Any] | None = getattr(loops_model_of(op), "to_loops", None)
+    if to_loops is None or op.results:
+        return False
+    with blamed(op, "to_loops"):
+        to_loops(op, IndexBuilder(InsertPoint.before(op)))
+    Rewriter.erase_op(op)
+    return True
 
 
 @dataclass(frozen=True)
 class LowerLinalgExtToLoopsPass(ModulePass):
-    """Lowers sort, topk, scan and scatter on buffers to loops."""
+    """Lowers ops with loops of their own on buffers: sort, topk, scan, scatter, and of plug-ins."""
 
     name = "irees-lower-linalg-ext-to-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        topk = partial(lower_topk, together=CPU.topk_groups if target_of(op).gpu is None else ())
-        lowerings = {**LOWERINGS, ext.TopkV2Op: topk}
-        for inner in [o for o in op.walk() if type(o) in lowerings]:
-            if inner.results:
-                continue
-            lowerings[type(inner)](inner, IndexBuilder(InsertPoint.before(inner)))
-            Rewriter.erase_op(inner)
+        for inner in list(op.walk()):
+            lower(inner)

@@ -14,6 +14,8 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import target_of
+from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
@@ -33,12 +35,16 @@ from irees.transforms.utils.structured import generic
 from irees.transforms.utils.views import strides_of, subview
 
 
-def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ()) -> None:
+def _compared_together(op: ext.TopkV2Op) -> Sequence[int]:
+    return CPU.topk_groups if target_of(op).gpu is None else ()
+
+
+def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     """
     topk  =>  one pass that inserts the elements that beat the worst kept one
 
-    Most elements do not. With `together` of `(64, 16)`, 64 adjacent elements are compared at once,
-    with vectors. If any of them beats the worst, groups of 16 are compared, then single elements.
+    Most elements do not. A CPU with `topk_groups` of `(64, 16)` compares 64 adjacent elements at
+    once, with vectors. If any of them beats the worst, it compares groups of 16, then single ones.
     """
     dim = op.dimension.value.data
     source, best = op.values, op.output_values
@@ -51,8 +57,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, together: Sequence[int] = ())
     # If k is 0, nothing is kept, and there is no worst element to compare with.
     seen = size if isinstance(k, int) else select(compare(k, 0, "sgt", at), size, 0, at)
     first = at.minimum(k, seen)
-    if strides_of(source.type)[dim] != 1:
-        together = ()
+    together = _compared_together(op) if strides_of(source.type)[dim] == 1 else ()
 
     def insert(value: SSAValue, i: Size, b: IndexBuilder) -> None:
         hole = insertion_point(kept, numbers, value, b.minimum(i, last), order, b)

@@ -49,7 +49,6 @@ be an order at all, and scatters of so few elements that one thread is cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -62,6 +61,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.interfaces import blamed, loops_model_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.nvidia import NVIDIA
@@ -75,10 +75,6 @@ from irees.transforms.codegen.common.utils.rows import (
     rows,
     scratch,
     store,
-)
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.accumulating_rows import (
-    lower_scan,
-    lower_scatter,
 )
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import THREADS
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import (
@@ -190,46 +186,56 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
     return None
 
 
-LOWERINGS: dict[type[Operation], Callable[..., str | None]] = {
-    ext.SortOp: lower_sort,
-    ext.TopkV2Op: lower_topk,
-    ext.ScanOp: lower_scan,
-    ext.ScatterOp: lower_scatter,
-}
+def by_workgroups(op: Operation, loop: Operation) -> str | None:
+    """sort, scatter  =>  a loop over many workgroups, if they pay off; or why not, "" for others"""
+    gpu = gpu_of(op)
+    if isinstance(op, ext.SortOp):
+        return lower_widely(op, loop, gpu.multiprocessors)
+    if isinstance(op, ext.ScatterOp):
+        return scatter_widely(op, loop, gpu.multiprocessors, gpu.matrix_shared_bytes)
+    return ""
+
+
+def by_threads(op: Operation, loop: Operation) -> str | None:
+    """op  =>  loops over the threads of the workgroup, as its interface builds them; or why not"""
+    at = IndexBuilder(InsertPoint.before(op))
+    room = gpu_of(op).matrix_shared_bytes - footprint(loop, memref.AllocOp, "workgroup").known
+    with blamed(op, "to_threads"):
+        reason: str | None = loops_model_of(op).to_threads(op, at, room)
+    return reason
+
+
+def takes_all_threads(op: Operation, loop: Operation) -> bool:
+    """Whether a sort or topk has so long a row that a workgroup gets all threads for it."""
+    if not isinstance(op, ext.SortOp | ext.TopkV2Op) or has_its_threads(loop):
+        return False
+    shape = op.operands[0].type.get_shape()  # type: ignore[attr-defined]
+    size = shape[op.dimension.value.data]
+    return size < 0 or size >= NVIDIA.network_row
 
 
 @dataclass(frozen=True)
 class GpuLowerLinalgExtPass(ModulePass):
-    """Lowers sort, topk, scan and scatter to loops over all threads of a workgroup."""
+    """Lowers ops with loops of their own to loops over all threads of a workgroup."""
 
     name = "irees-gpu-lower-linalg-ext"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        gpu = gpu_of(op)
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
-            for inner in [o for o in loop.regions[0].block.ops if type(o) in LOWERINGS]:
+            for inner in list(loop.regions[0].block.ops):
+                if not hasattr(loops_model_of(inner), "to_threads"):
+                    continue
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
-                reason = ""
-                if isinstance(inner, ext.SortOp):
-                    reason = lower_widely(inner, loop, gpu.multiprocessors)
-                if isinstance(inner, ext.ScatterOp):
-                    reason = scatter_widely(
-                        inner, loop, gpu.multiprocessors, gpu.matrix_shared_bytes
-                    )
+                reason = by_workgroups(inner, loop)
                 if reason is None:
                     break
                 if reason:
                     remark("missed", self.name, inner, f"by one workgroup: {reason}")
-                at = IndexBuilder(InsertPoint.before(inner))
-                taken = footprint(loop, memref.AllocOp, "workgroup").known
-                reason = LOWERINGS[type(inner)](inner, at, gpu.matrix_shared_bytes - taken)
+                reason = by_threads(inner, loop)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)
                     continue
-                if isinstance(inner, ext.SortOp | ext.TopkV2Op) and not has_its_threads(loop):
-                    shape = inner.operands[0].type.get_shape()  # type: ignore[attr-defined]
-                    size = shape[inner.dimension.value.data]
-                    if size < 0 or size >= NVIDIA.network_row:
-                        set_threads(loop, THREADS)
+                if takes_all_threads(inner, loop):
+                    set_threads(loop, THREADS)
                 Rewriter.erase_op(inner)

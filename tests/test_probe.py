@@ -1,0 +1,249 @@
+"""
+Ops that irees knows by their interfaces only, through the whole pipeline on every target
+(`tests/probe_dialect.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects import test
+from xdsl.dialects.builtin import TensorType, f32
+from xdsl.ir.affine import AffineMap
+from xdsl.utils.test_value import create_ssa_value
+
+import irees
+from irees import interfaces, plugins
+from irees.dialects import get_context
+from irees.errors import ArgumentError, PluginError, RuntimeTrap, UnsupportedError
+from irees.frontends.mlir import import_mlir
+from irees.interfaces import Domain
+from irees.options import Options
+from irees.pipeline import OPTIONAL, run_phases
+from irees.testing.oracles import Case, phases_agree
+from tests import probe_dialect as probe
+from tests.test_plugins import Entry
+
+TARGETS = ("reference", "cpu", "cuda-emulated")
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch):
+    monkeypatch.setattr(plugins, "entry_points", lambda group: (Entry("probe", probe.PLUGIN),))
+    plugins.installed.cache_clear()
+    interfaces.clear()
+    yield
+    monkeypatch.undo()
+    plugins.installed.cache_clear()
+    interfaces.clear()
+
+
+# All kinds of ops in one program of dynamic sizes, as producers and consumers of ops of irees.
+PROGRAM = """
+func.func @main(%x: tensor<?x?xf32>, %s: f32) -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %k = probe.scalar %s : f32 -> f32
+  %f = linalg.fill ins(%k : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %a = arith.subf %x, %f : tensor<?x?xf32>
+  %r = probe.rows %a into %e : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32>
+  %b = probe.fused %r : tensor<?x?xf32> -> tensor<?x?xf32>
+  %v = probe.view %b : tensor<?x?xf32> -> tensor<?xf32>
+  %l = tensor.dim %v, %c0 : tensor<?xf32>
+  %l1 = arith.subi %l, %c1 : index
+  %p = tensor.empty(%l1) : tensor<?xf32>
+  %q:2 = probe.pair %v into %p, %p : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+      -> tensor<?xf32>, tensor<?xf32>
+  %t = math.absf %q#0 : tensor<?xf32>
+  return %r, %t, %q#1 : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+"""
+
+
+def expected(x: np.ndarray, s: float) -> tuple[np.ndarray, ...]:
+    r = np.maximum.accumulate(x - np.float32(2 * s + 1), 1)
+    v = (2 * r + 1).reshape(-1)
+    return r, abs(v[:-1] + v[1:]), v[:-1] * v[1:]
+
+
+def check(program: irees.Program) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((5, 7), (1, 1), (33, 100)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        for got, want in zip(program(x, np.float32(0.25)), expected(x, 0.25), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("fp", ["default", "strict"])
+def test_every_kind_of_op_on_every_target(target, fp):
+    check(irees.compile(PROGRAM, target=target, fp=fp))
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_no_optional_pass_is_needed(target):
+    check(irees.compile(PROGRAM, target=target, opt_level=0, disable_pass=tuple(sorted(OPTIONAL))))
+
+
+def test_rows_fuse_with_what_is_around_them():
+    """The element-wise ops on both sides are in the kernel of the rows."""
+    text = PROGRAM.split("  %v = ")[0] + "  return %b : tensor<?x?xf32>\n}"
+    text = text.replace(", tensor<?xf32>, tensor<?xf32>)", ")")
+    program = irees.compile(text)
+    assert len(program.manifest["kernels"]) == 1
+    x = np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(program(x, np.float32(0)), 1)
+
+
+ROWS = """
+func.func @main(%x: tensor<?x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = probe.rows %x into %o : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sizes_that_disagree_are_refused(target):
+    """Nobody wrote these relations: they follow from the maps of the domain."""
+    program = irees.compile(ROWS, target=target)
+    x = np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(program(x, x), x)
+    for shape in ((2, 4), (4, 4), (3, 3), (3, 5)):
+        with pytest.raises((ArgumentError, RuntimeTrap), match=r"dim \d.*must equal"):
+            program(x, np.ones(shape, np.float32))
+
+
+def test_a_stencil_that_leaves_its_operand_is_refused():
+    text = """
+    func.func @main(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+      %r:2 = probe.pair %x into %o, %o : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+          -> tensor<?xf32>, tensor<?xf32>
+      return %r#0 : tensor<?xf32>
+    }"""
+    program = irees.compile(text)
+    np.testing.assert_array_equal(program(np.arange(4.0, dtype="f"), np.zeros(3, "f")), [1, 3, 5])
+    with pytest.raises((ArgumentError, RuntimeTrap), match="the window of"):
+        program(np.arange(4.0, dtype="f"), np.zeros(4, "f"))
+
+
+def test_in_place_is_safe():
+    """The input stays what it is, although the output starts as the same tensor."""
+    text = (
+        ROWS.replace(", %o: tensor<?x?xf32>)", ")")
+        .replace("%o", "%x")
+        .replace("return %r :", "%y = arith.addf %r, %x : tensor<?x?xf32>\n  return %y :")
+    )
+    x = np.array([[3, 1, 2]], np.float32)
+    np.testing.assert_array_equal(irees.compile(text)(x), [[6, 4, 5]])
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_loops_that_leave_the_operands_stay_in_memory(target, monkeypatch):
+    """A wrong `to_loops` cannot read or write memory that is not the program's."""
+
+    def to_loops(op, builder):
+        size = probe.buffer_dim(op.x, 1, builder)
+        far = builder.add(size, 1 << 20)
+        value = probe.load(op.x, [0, far], builder)
+        probe.store(value, op.init, [0, builder.add(far, 5)], builder)
+
+    monkeypatch.setattr(probe.Rows, "to_loops", staticmethod(to_loops))
+    program = irees.compile(ROWS, target=target)
+    assert program.manifest["kernels"][0]["accesses"]["guarded"] == 2
+    x = np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(program(x, x + 1), x + 1)
+
+
+@pytest.mark.parametrize(
+    ("method", "replacement", "problem"),
+    [
+        ("domain", lambda op: 1 / 0, "domain failed: ZeroDivisionError: division by zero ("),
+        ("domain", lambda op: None, "domain returns nothing"),
+        ("domain", lambda op: 3, "domain returns a int, but must return an irees.interfaces.Dom"),
+        (
+            "domain",
+            lambda op: Domain(("parallel",), (probe.identity_map(op.x),) * 2),
+            "has 1 loops, but map 0 has others",
+        ),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 2, (probe.identity_map(op.x),)),
+            "has 1 maps for 2 operands",
+        ),
+        (
+            "domain",
+            lambda op: Domain(("parallel", "window"), (probe.identity_map(op.x),) * 2),
+            "has loops of the kinds parallel, window",
+        ),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 2, (probe.identity_map(op.x), None)),
+            "must have a map for operand 1",
+        ),
+        ("to_loops", lambda op, b: [][0], "to_loops failed: IndexError"),
+    ],
+)
+def test_an_interface_that_fails_names_the_op(monkeypatch, method, replacement, problem):
+    monkeypatch.setattr(probe.Rows, method, staticmethod(replacement))
+    with pytest.raises(PluginError) as caught:
+        irees.compile(ROWS)
+    assert problem in str(caught.value)
+    assert ":3:3" in str(caught.value)
+    assert "probe.rows" in str(caught.value)
+
+
+def test_an_op_that_is_not_in_destination_style(monkeypatch):
+    monkeypatch.setattr(probe.RowsOp, "outputs", property(lambda self: (self.x,)))
+    with pytest.raises(PluginError, match="must have its outputs as its last operands"):
+        irees.compile(ROWS)
+    monkeypatch.delattr(probe.RowsOp, "outputs")
+    with pytest.raises(PluginError, match="has no property `outputs`"):
+        irees.compile(ROWS)
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    monkeypatch.delattr(probe.Rows, "evaluate")
+    with pytest.raises(PluginError, match=r"has to_loops, but no evaluate; implement evaluate"):
+        irees.compile(ROWS)
+    monkeypatch.delattr(probe.Rows, "to_loops")
+    with pytest.raises(PluginError, match="does not say how the op is lowered"):
+        irees.compile(ROWS)
+
+
+def test_on_two_devices():
+    program = irees.compile(
+        PROGRAM,
+        devices={"a": "cpu", "b": "cpu"},
+        pipeline_stages=2,
+    )
+    check(program)
+
+
+def test_every_phase_can_be_interpreted():
+    """What `irees bisect` needs: the op on buffers means what it means on tensors."""
+    x = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
+    cases = [Case("main", (x, np.float32(0.5)))]
+    expected = {"main": irees.compile(PROGRAM, target="reference")(*cases[0].inputs)}
+    assert phases_agree(import_mlir(PROGRAM), cases, expected) == []
+
+
+def test_the_trip_counts_of_a_domain():
+    """The largest static size of a loop, but for dims that may be shorter."""
+    kinds = [TensorType(f32, shape) for shape in ([-1, 4], [3, -1], [-1, 2])]
+    op = test.TestOp(operands=[create_ssa_value(kind) for kind in kinds])
+    maps = (AffineMap.identity(2),) * 3
+    assert Domain(("parallel",) * 2, maps, frozenset({(2, 1)})).sizes(op) == (3, 4)
+    last = test.TestOp(operands=[create_ssa_value(kinds[2])])
+    assert Domain(("parallel",) * 2, maps[:1], frozenset({(0, 1)})).sizes(last) == (-1, -1)
+
+
+def test_an_op_that_no_interface_lowers_does_not_reach_the_c_text(monkeypatch):
+    """A phase refuses what its passes left, whoever inserted it."""
+    monkeypatch.setattr(probe.Rows, "to_loops", staticmethod(lambda op, b: b.insert(op.clone())))
+    with pytest.raises(UnsupportedError, match=r"^<text>:3:3: error: probe.rows: no C for this op"):
+        irees.compile(ROWS)
+    with pytest.raises(UnsupportedError, match="nothing lowers this op up to the end of phase co"):
+        run_phases(get_context(), import_mlir(ROWS), Options(), to="codegen")
