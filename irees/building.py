@@ -28,12 +28,14 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
+from irees.analysis.contractions import multiply_add
 from irees.dialects.upstream._effects import DestinationStyleEffects
 from irees.interfaces import Domain
 from irees.transforms.codegen.common.utils.rows import load, other_dims, place, rows, store
 from irees.transforms.utils.loops import for_loop, if_else, if_values, while_loop
 from irees.transforms.utils.reshapes import collapse, expand
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, dim, dims
+from irees.transforms.utils.structured import affine_value
 from irees.transforms.utils.tensors import (
     ScalarBuilder,
     TensorBuilder,
@@ -49,6 +51,7 @@ __all__ = [
     "ScalarBuilder",
     "Size",
     "TensorBuilder",
+    "affine_value",
     "buffer_dim",
     "collapse",
     "constant",
@@ -60,6 +63,7 @@ __all__ = [
     "if_else",
     "if_values",
     "load",
+    "multiply_add",
     "other_dims",
     "place",
     "rank_of",

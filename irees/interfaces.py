@@ -28,6 +28,16 @@ one of them, and it can be made of memrefs, without results.
     flops(op, points) -> int
         The arithmetic operations for a number of iterations. By default one each.
 
+or `to_c`, `places` and `evaluate`, for an instruction of an accelerator (`irees.accelerators`),
+which kernels contain up to the end:
+
+    to_c(op, printer) -> None
+        Prints the op: `printer.line(text)` adds a line, `printer.name(value)` is a scalar,
+        `printer.buffer(value)` a memref, `printer.include(text)` puts a text before the kernel.
+    places(op, number) -> Sequence[Place]
+        The elements of memrefs that the op accesses, which are proved to be in bounds. `number` is
+        a function from an index value to an expression, to which ints and others can be added.
+
 The ops of iree_linalg_ext that have loops of their own are rows of the same table (`OWN`). MLIR:
 external models of interfaces, such as `AggregatedOpInterface`, `DestinationStyleOpInterface` and
 `TilingInterface`.
@@ -35,7 +45,7 @@ external models of interfaces, such as `AggregatedOpInterface`, `DestinationStyl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +61,8 @@ from irees.plugins import line_of, offered, resolve
 
 DECOMPOSES = ("to_structured",)
 LOOPS = ("domain", "to_loops", "evaluate")
-METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops")
+CODE = ("to_c", "places", "evaluate")
+METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops", "to_c", "places")
 
 OWN = {
     f"iree_linalg_ext.{name}": f"irees.analysis.linalg_ext_models:{model}"
@@ -92,6 +103,19 @@ class Domain:
                 if isinstance(expr, AffineDimExpr) and (number, axis) not in self.shorter:
                     found[expr.position] = max(found[expr.position], size)
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Place:
+    """
+    An access of an instruction to a memref: for each dim the first index and the number of
+    elements. Both are ints or expressions of `number`.
+    """
+
+    memory: SSAValue
+    first: Sequence[Any]
+    counts: Sequence[Any]
+    writes: bool = False
 
 
 def model_of(op: Operation, plugins: tuple[str, ...] | None = None) -> Any:
@@ -203,6 +227,15 @@ def why_not_in_loops(op: Operation) -> str | None:
     return None
 
 
+def places_of(op: Operation, number: Callable[[SSAValue], Any]) -> Sequence[Place] | None:
+    """Returns what an instruction of a plug-in accesses; None for others. Raises PluginError."""
+    model = model_of(op)
+    if model is None or not hasattr(model, "places"):
+        return None
+    with blamed(op, "places"):
+        return list(model.places(op, number))
+
+
 @cache
 def _loops_model(name: str) -> Any:
     if name in OWN:
@@ -222,11 +255,14 @@ def _model(name: str, plugins: tuple[str, ...] | None) -> Any:
         hint = f"an interface has {', '.join(METHODS)}; begin names of helpers with _"
         raise PluginError(f"{home}: {unknown[0]} is no method of an interface", op=name, hint=hint)
     have = [each for each in METHODS if callable(getattr(model, each, None))]
-    if "to_loops" in have and (missing := [each for each in LOOPS if each not in have]):
-        hint = f"implement {' and '.join(missing)}"
-        raise PluginError(f"{home} has to_loops, but no {missing[0]}", op=name, hint=hint)
-    if "to_loops" not in have and "to_structured" not in have:
-        hint = "implement to_structured(op, builder), or to_loops(op, builder)"
+    for wanted in (LOOPS, CODE):
+        missing = [each for each in wanted if each not in have]
+        first = "to_c" if wanted is CODE else "to_loops"
+        if first in have and missing:
+            hint = f"implement {' and '.join(missing)}"
+            raise PluginError(f"{home} has {first}, but no {missing[0]}", op=name, hint=hint)
+    if not {"to_structured", "to_loops", "to_c"} & set(have):
+        hint = "implement to_structured(op, builder), to_loops(op, builder) or to_c(op, printer)"
         raise PluginError(f"{home} does not say how the op is lowered", op=name, hint=hint)
     return model
 

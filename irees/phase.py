@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError, UnsupportedError
-from irees.interfaces import loops_model_of
+from irees.interfaces import model_of
 from irees.remarks import made_progress
 from irees.verification import verify
 
@@ -49,8 +49,8 @@ class Phase:
     """Whose fault an op outside `leaves` is: ours, but the user's in the first phase."""
     each_executable: bool = False
     """Whether the passes run on one executable after the other, each in a module of its own."""
-    own_loops: bool = True
-    """Whether it may leave ops of plug-ins that have loops of their own (`irees.interfaces`)."""
+    keeps: str = "to_loops"
+    """Ops of plug-ins may be left whose interface has this method (`irees.interfaces`)."""
 
     def run(
         self,
@@ -119,7 +119,7 @@ class Phase:
         for op in module.walk():
             if op.dialect_name() in self.leaves:
                 continue
-            if not self.own_loops or loops_model_of(op) is None:
+            if not hasattr(model_of(op), self.keeps):
                 raise self._left(op)
 
     def _left(self, op: Operation) -> IreesError:

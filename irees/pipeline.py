@@ -16,9 +16,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from irees.accelerators import accelerator
 from irees.dialects.irees_target import assign_target, drop_target
 from irees.dialects.resources import publish_resources
-from irees.errors import ArgumentError, InternalError, UnsupportedError
+from irees.errors import ArgumentError, InternalError, PluginError, UnsupportedError
 from irees.insertion import insertions_of
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase, Ready
@@ -233,14 +234,14 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
             ),
             KERNELS,
             each_executable=True,
-            own_loops=False,
+            keeps="to_c",
         ),
         Phase(
             "verification",
             "every access is shown to be inside of its buffer, or guarded",
             passes("verify-accesses"),
             KERNELS,
-            own_loops=False,
+            keeps="to_c",
         ),
     )
 
@@ -308,7 +309,8 @@ def run_phases(
     optional = optional_passes(options)
     target = Target.parse(options.target)
     assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
-    without, verify_each, pristine = set(options.disable_pass), False, module.clone()
+    disabled = disabled_passes(options, target)
+    without, verify_each, pristine = set(disabled), False, module.clone()
     while True:
         try:
             with limited(options.rewrite_limit):
@@ -318,7 +320,7 @@ def run_phases(
                     if after is not None:
                         after(phase.name, module, 0.0)
             drop_target(module)
-            return frozenset(without.difference(options.disable_pass))
+            return frozenset(without.difference(disabled))
         except InternalError as error:
             # An optional pass that fails is left out, and the module starts again as it came.
             # What a whole phase broke is looked for pass by pass first.
@@ -359,6 +361,15 @@ def optional_passes(options: Options) -> frozenset[str]:
             hint = f"use one of {', '.join(near)}"
             raise ArgumentError(f"pass {name!r} cannot be left out", hint=hint)
     return optional
+
+
+def disabled_passes(options: Options, target: Target) -> frozenset[str]:
+    """Returns the passes that the caller or an accelerator leaves out. Raises PluginError."""
+    special = accelerator(target.accelerator)
+    ours = frozenset(special.without) if special is not None else frozenset[str]()
+    for name in sorted(ours - OPTIONAL):
+        raise PluginError(f"target {target.accelerator!r} cannot do without {name}")
+    return ours.union(options.disable_pass)
 
 
 def restore(module: ModuleOp, pristine: ModuleOp) -> None:

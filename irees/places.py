@@ -23,12 +23,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from irees.accelerators import accelerator
 from irees.errors import ArgumentError, IreesError, PluginError
 from irees.insertion import Insertion
 from irees.options import Options
 from irees.pass_specs import parse_passes
 from irees.phase import PassError, Phase
 from irees.plugins import Installed, active, line_of, offered, resolve
+from irees.target import Target
 from irees.transforms import get_all_passes
 from irees.transforms.utils.upstream_passes import OWN
 from irees.verification import verify
@@ -168,13 +170,27 @@ def _is_at(each: ModulePass, place: str) -> bool:
 
 
 def insertions(options: Options) -> list[Insertion]:
-    """Returns the insertions of plug-ins, by their names, and of the caller."""
-    given = [
-        Insertion(place, text, plugin=each.name)
-        for each in active(options.plugins)
-        if each.plugin is not None
-        for place, text in each.plugin.inserts.items()
+    """
+    Returns the insertions of plug-ins, by their names, of the target, and of the caller.
+
+    Raises PluginError for a target of a plug-in that is left out.
+    """
+    plugins = [
+        (each.name, each.plugin) for each in active(options.plugins) if each.plugin is not None
     ]
+    given = [
+        Insertion(place, text, plugin=name)
+        for name, plugin in plugins
+        for place, text in plugin.inserts.items()
+    ]
+    given_target = options.target
+    name = given_target.accelerator if isinstance(given_target, Target) else given_target
+    name = name.partition(":")[0]
+    if (found := accelerator(name)) is not None:
+        owner = next((owner for owner, plugin in plugins if name in plugin.targets), None)
+        if owner is None:
+            raise PluginError(f"the plug-in of target {name!r} is left out of this compilation")
+        given += [Insertion(place, text, plugin=owner) for place, text in found.inserts.items()]
     assert isinstance(options.passes, tuple)
     return [*given, *options.passes]
 

@@ -44,7 +44,9 @@ class Plugin:
     `xdsl.passes.ModulePass`. `inserts` maps places of the pipeline to passes that run there in
     every compilation, as in `{"after:structured": "acme-x{n=2}"}`. `interfaces` maps op names to
     the classes that lower and interpret them (see `irees.interfaces`). `leaves` maps names of
-    phases to the dialects whose ops may be left after them.
+    phases to the dialects whose ops may be left after them. `targets` maps names of targets to
+    `irees.accelerators.Accelerator` objects, `strategies` names of targets, or `cpu` or `cuda`, to
+    classes that choose tile sizes for them (see `irees.strategies`).
     """
 
     name: str
@@ -55,6 +57,8 @@ class Plugin:
     inserts: Mapping[str, str] = field(default_factory=dict)
     interfaces: Mapping[str, str] = field(default_factory=dict)
     leaves: Mapping[str, Collection[str]] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
+    strategies: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,11 @@ def resolve(home: str) -> Any:
     return value
 
 
+def offered_lists(table: str, key: str) -> list[str]:
+    """Returns the names that all plug-ins list under a key of a table, such as `strategies`."""
+    return [name for each in active() for name in getattr(each.plugin, table).get(key, ())]
+
+
 def line_of(error: BaseException) -> str | None:
     """Returns file and line of the innermost frame of an error outside of irees and xDSL."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -184,7 +193,12 @@ def _loaded(entry: EntryPoint, taken: dict[str, str]) -> Installed:
 
 
 def _names(plugin: Plugin) -> list[str]:
-    tables = {"dialect": plugin.dialects, "pass": plugin.passes, "lowering of": plugin.interfaces}
+    tables = {
+        "dialect": plugin.dialects,
+        "pass": plugin.passes,
+        "lowering of": plugin.interfaces,
+        "target": plugin.targets,
+    }
     return [f"{kind} {name}" for kind, table in tables.items() for name in table]
 
 
@@ -208,16 +222,21 @@ def _fault(plugin: Any) -> str | None:
         return f"it is a {type(plugin).__name__}, but must be an irees.plugins.Plugin"
     if plugin.api != API:
         return f"it was made for version {plugin.api} of the interface, and this is {API}"
-    for table in ("dialects", "passes", "inserts", "interfaces"):
+    for table in ("dialects", "passes", "inserts", "interfaces", "targets"):
         rows = getattr(plugin, table)
         if not isinstance(rows, Mapping) or not all(
             isinstance(text, str) for pair in rows.items() for text in pair
         ):
             return f"{table} must map names to names"
-    if not isinstance(plugin.leaves, Mapping) or not all(
-        map(are_names, (tuple(plugin.leaves), *plugin.leaves.values()))
+    for table, what in (
+        ("leaves", "phases to sequences of dialects"),
+        ("strategies", "targets to sequences of names"),
     ):
-        return "leaves must map phases to sequences of dialects"
+        rows = getattr(plugin, table)
+        if not isinstance(rows, Mapping) or not all(map(are_names, (tuple(rows), *rows.values()))):
+            return f"{table} must map {what}"
+    if taken := {"cpu", "cuda", "cuda-emulated", "reference"} & set(plugin.targets):
+        return f"target {min(taken)} is one of irees"
     if any(name.startswith("irees-") for name in plugin.passes):
         return "names of passes that begin with irees- are those of irees"
     return None

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from irees.accelerators import accelerator
 from irees.errors import ArgumentError, DeviceError
 from irees.fence import fenced
+from irees.plugins import offered
 
 X86_LEVELS = {
     "x86-64-v2": ("sse4_2", "popcnt", "ssse3"),
@@ -121,6 +123,8 @@ class Target:
     stack_bytes: int = 32 << 10
     threads: int = 1
     gpu: GpuFacts | None = None
+    accelerator: str = ""
+    """The target of a plug-in that the CPU has beside it (`irees.accelerators`)."""
 
     def __post_init__(self):
         if self.kind not in ("cuda", "cuda-emulated") or self.gpu is not None:
@@ -139,7 +143,7 @@ class Target:
     def parse(spec: str | Target) -> Target:
         """
         The target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, `cuda`,
-        `cuda:sm_80`, `cuda-emulated`, `cuda-emulated:sm_80`, ...
+        `cuda:sm_80`, `cuda-emulated`, `cuda-emulated:sm_80`, ..., or one of a plug-in.
 
         Raises ArgumentError for a name that is not one, DeviceError for `cuda` without an
         architecture on a machine that has no GPU to ask.
@@ -149,10 +153,14 @@ class Target:
         kind, _, arch = spec.partition(":")
         if kind in ("cuda", "cuda-emulated"):
             return Target(kind, arch or "native")
-        if kind != "cpu":
-            hint = "use cpu, cpu:<arch>, cuda, cuda:<arch> or cuda-emulated"
-            raise ArgumentError(f"target {spec!r} is unknown", hint=hint)
-        return cpu_target(arch or "native")
+        if kind == "cpu":
+            return cpu_target(arch or "native")
+        if (found := accelerator(kind)) is not None:
+            return found.target(kind, cpu_target(arch or "native"))
+        plugged = ", ".join(offered("targets"))
+        hint = "use cpu, cpu:<arch>, cuda, cuda:<arch>, cuda-emulated"
+        hint = f"{hint}, {plugged}" if plugged else hint
+        raise ArgumentError(f"target {spec!r} is unknown", hint=hint)
 
     @property
     def c_flags(self) -> tuple[str, ...]:

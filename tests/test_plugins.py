@@ -291,6 +291,17 @@ def test_acme_smooth(environment, tmp_path, target):
         assert ir.count("flow.executable ") == 1
 
 
+def test_acme_npu(environment, tmp_path):
+    """A target of a plug-in, by its name on the command line."""
+    path = tmp_path / "squashed.mlir"
+    path.write_text(SQUASHED)
+    run(environment, "run", str(path), "--target=acme-npu", *CALL, cache=tmp_path)
+    out = tmp_path / "squashed.c"
+    run(environment, "compile", str(path), "--target=acme-npu", "-o", str(out), cache=tmp_path)
+    assert "npu_multiply(&npu, 2, 0, 1);" in out.read_text()
+    assert "targets acme-npu" in run(environment, "doctor", cache=tmp_path)
+
+
 def test_acme_passes(environment, tmp_path):
     """A pass of a plug-in by its name: in the pipeline, alone, and in xdsl-opt."""
     path = tmp_path / "doubled.mlir"

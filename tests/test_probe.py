@@ -14,7 +14,7 @@ from xdsl.utils.test_value import create_ssa_value
 
 import irees
 from irees import interfaces, plugins
-from irees.dialects import get_context
+from irees.dialects import all_factories, get_context
 from irees.errors import ArgumentError, PluginError, RuntimeTrap, UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.interfaces import Domain
@@ -30,6 +30,7 @@ TARGETS = ("reference", "cpu", "cuda-emulated")
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: (Entry("probe", probe.PLUGIN),))
+    monkeypatch.setitem(all_factories(), "probe", lambda: probe.Probe)
     plugins.installed.cache_clear()
     interfaces.clear()
     yield

@@ -47,8 +47,8 @@ LAYERS = (
     {"analysis", "interpreters"},
     {"dialects"},
     set(
-        "blobs errors fence insertion integrity interfaces limits options pass_specs plugins target "
-        "targets remarks rewrites verification".split()
+        "accelerators blobs errors fence insertion integrity interfaces limits options pass_specs plugins target "
+        "targets remarks rewrites strategies verification".split()
     ),
 )
 RANK = {area: rank for rank, layer in enumerate(LAYERS) for area in layer}

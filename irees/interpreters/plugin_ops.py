@@ -34,7 +34,7 @@ def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
         arrays = [each.array if isinstance(each, MemRef) else each for each in operands]
         with blamed(op, "evaluate"):
             values = list(evaluate(op, *arrays))
-        targets = operands[len(operands) - len(values) :]
+        targets = operands[len(operands) - len(values) :] if values else ()
         if op.results or not any(isinstance(each, MemRef) for each in targets):
             _check(op, values)
             return values

@@ -47,7 +47,7 @@ def _plugin(each: Installed) -> str:
     """What a plug-in adds, or why it is left out."""
     if each.plugin is None:
         return each.problem or ""
-    tables = ("dialects", "passes", "interfaces", "inserts")
+    tables = ("dialects", "passes", "interfaces", "inserts", "targets", "strategies")
     rows = {table: getattr(each.plugin, table) for table in tables}
     parts = [f"{table} {', '.join(row)}" for table, row in rows.items() if row]
     head = " ".join((each.plugin.version, f"({each.home})")).strip()

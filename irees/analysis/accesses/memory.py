@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import memref, scf, vector
@@ -13,6 +13,7 @@ from irees.analysis.accesses.buffers import Root, Store
 from irees.analysis.accesses.polynomials import ONE, Polynomial
 from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import Case, Every
+from irees.interfaces import Place
 
 if TYPE_CHECKING:
     from irees.analysis.accesses.walk import Walk
@@ -38,6 +39,16 @@ def scalar(walk: Walk, op: Operation) -> None:
         _remember(walk, op)
     elif op.results and bits_of(op.results[0].type) not in (None, 1):
         walk.polynomials[op.results[0]] = _loaded(walk, op)
+
+
+def instruction(walk: Walk, op: Operation, places: Sequence[Place]) -> None:
+    """An instruction of a plug-in, with the places that its interface states."""
+    for place in places:
+        first, counts = (
+            [n if isinstance(n, Polynomial) else Polynomial.number(n) for n in numbers]
+            for numbers in (place.first, place.counts)
+        )
+        walk.access(op, place.memory, first, counts, writes=place.writes)
 
 
 def _remember(walk: Walk, op: memref.StoreOp) -> None:

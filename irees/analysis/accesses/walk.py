@@ -22,6 +22,7 @@ from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import LOW, Prover, Step
 from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import CONTRADICTION, Condition, Space, either
+from irees.interfaces import places_of
 
 SUMS = frozenset(("memref.atomic_rmw",))
 """Atomic updates: iterations may share an element."""
@@ -91,6 +92,10 @@ class Walk:
         effect = views.VIEWS.get(op.name) or memory.EFFECTS.get(op.name)
         if effect is not None:
             effect(self, op)
+            return
+        places = places_of(op, self.number)
+        if places is not None:
+            memory.instruction(self, op, places)
             return
         memory.other(self, op)
         for region in op.regions:

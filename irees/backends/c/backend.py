@@ -41,7 +41,7 @@ def _kernel(
         text = f"{_header('irees_dots.h')}\n{text}"
     if expressions.halves:
         text = f"{_header('irees_halves.h')}\n{text}"
-    return {name: unit_text(text, expressions)}, "", Expressions()
+    return {name: unit_text(text, expressions, "".join(expressions.headers))}, "", Expressions()
 
 
 BACKEND = Backend(Printer, _kernel)

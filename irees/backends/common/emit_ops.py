@@ -214,6 +214,8 @@ class Expressions:
         self.vectors: dict[str, None] = {}
         self.dots = False
         self.halves = False
+        self.headers: dict[str, None] = {}
+        """Texts in front of the kernel."""
 
     def vector(self, name: str) -> str:
         """Records a vector type as used; returns its name."""

@@ -21,6 +21,7 @@ from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.types import scalar
 from irees.dialects.stream import CmdTraceOp
 from irees.errors import UnsupportedError, describe_location
+from irees.interfaces import blamed, model_of
 
 OK_OR_FAIL = "IREES_OUT_OF_MEMORY"
 
@@ -280,7 +281,15 @@ class Printer:
                 else:
                     self.define(op.results[0], text)
                 return
-        raise UnsupportedError("no C for this op", op=op)
+        to_c = getattr(model_of(op), "to_c", None)
+        if to_c is None:
+            raise UnsupportedError("no C for this op", op=op)
+        with blamed(op, "to_c"):
+            to_c(op, self)
+
+    def include(self, text: str) -> None:
+        """Adds a text in front of the kernel, once, such as the declarations of instructions."""
+        self.expressions.headers[text] = None
 
     def load_element(self, base: Buffer, indices: Sequence[str]) -> str:
         """Returns the C of `base[indices]`."""

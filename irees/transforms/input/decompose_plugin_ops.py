@@ -77,7 +77,8 @@ class DecomposePluginOpsPass(ModulePass):
 
     def _model(self, op: Operation) -> Any:
         model = model_of(op, self.plugins)
-        if hasattr(model, "to_loops") or (self.keep_evaluated and hasattr(model, "evaluate")):
+        kept = not hasattr(model, "to_structured") or hasattr(model, "to_loops")
+        if kept or (self.keep_evaluated and hasattr(model, "evaluate")):
             return None
         return model
 

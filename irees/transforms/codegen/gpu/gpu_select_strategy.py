@@ -24,7 +24,7 @@ IREE: `KernelConfig.cpp` of LLVMGPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -40,8 +40,10 @@ from irees.analysis.transposes import crossing_loops
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.irees_target import gpu_of, is_strict, matrix_kinds_of
+from irees.dialects.irees_target import gpu_of, is_strict, matrix_kinds_of, target_of
 from irees.remarks import remark
+from irees.strategies import config_of_plugins
+from irees.target import Target
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
@@ -83,43 +85,52 @@ class Machine:
     boxes: bool
 
 
-def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+def configure(function: func.FuncOp, machine: Machine, target: Target) -> list[LoweringConfigAttr]:
     """Sets the config of every op of a kernel; returns them in order, with trip counts."""
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, machine.workgroups, machine.small_tile)):
-        attention = next(
-            (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
-        )
-        if attention is not None:
-            roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
-            assert roles is not None
-            tiles = attention_tiles(group, attention, roles.m[-1])
-            write_config(group, number, tiles, NVIDIA.threads, chosen)
-            continue
-        heavy = next(
-            (
-                i
-                for i, m in enumerate(group.members)
-                if isinstance(m.op, linalg.GenericOp) and why_no_blocks(m.op) is None
-            ),
-            None,
-        )
-        if heavy is None:
-            only = group.members[0].op
-            crossing = None
-            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
-                crossing = crossing_loops(only)
-            if crossing is None:
-                tiles = row_tiles(group, machine.reassociate, machine.workgroups)
-            else:
-                tiles = square_tiles(group, *crossing)
-            threads = threads_wanted(group, tiles, machine.reassociate)
-            write_config(group, number, tiles, threads, chosen)
-            continue
-        tiles, blocking = contraction_tiles(group, heavy, machine)
-        write_config(group, number, tiles, (heavy, blocking), chosen)
+        found = config_of_plugins(group, target, GpuSelectStrategyPass.name)
+        if found is None:
+            tiles, block = own_tiles(group, machine)
+            write_config(group, number, tiles, block, chosen)
+        else:
+            threads = found.threads or NVIDIA.threads
+            write_config(group, number, found.tiles, threads, chosen, found.entries)
     return [chosen[op] for op in ops]
+
+
+def own_tiles(
+    group: Group, machine: Machine
+) -> tuple[Sequence[int], tuple[int, AnyBlocking] | int]:
+    """Returns the tile of each loop class, and the blocking of a contraction or the threads."""
+    attention = next(
+        (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
+    )
+    if attention is not None:
+        roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
+        assert roles is not None
+        return attention_tiles(group, attention, roles.m[-1]), NVIDIA.threads
+    heavy = next(
+        (
+            i
+            for i, m in enumerate(group.members)
+            if isinstance(m.op, linalg.GenericOp) and why_no_blocks(m.op) is None
+        ),
+        None,
+    )
+    if heavy is not None:
+        tiles, blocking = contraction_tiles(group, heavy, machine)
+        return tiles, (heavy, blocking)
+    only = group.members[0].op
+    crossing = None
+    if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+        crossing = crossing_loops(only)
+    if crossing is None:
+        tiles = row_tiles(group, machine.reassociate, machine.workgroups)
+    else:
+        tiles = square_tiles(group, *crossing)
+    return tiles, threads_wanted(group, tiles, machine.reassociate)
 
 
 def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], AnyBlocking]:
@@ -168,11 +179,13 @@ def write_config(
     tiles: Sequence[int],
     block: tuple[int, AnyBlocking] | int,
     chosen: dict[Operation, LoweringConfigAttr],
+    more: Mapping[int, Mapping[str, int | Sequence[int]]] | None = None,
 ) -> None:
     """
     Sets the configs of a group: the tile of each loop class, and the thread count.
 
     `block` is the number of the contraction and its blocking, or the thread count without one.
+    `more` has more entries by the number of the member.
     """
     threads = block if isinstance(block, int) else block[1].threads
     for position, member in enumerate(group.members):
@@ -184,6 +197,7 @@ def write_config(
             entries |= block[1].as_entries()
         if isinstance(block, int) and threads != NVIDIA.threads:
             entries["threads"] = threads
+        entries |= (more or {}).get(position, {})
         member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         entries["sizes"] = [max(-1, size) for size in member.sizes]
         entries["threads"] = threads
@@ -215,6 +229,6 @@ class GpuSelectStrategyPass(ModulePass):
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
-                configs = configure(function, machine)
+                configs = configure(function, machine, target_of(op))
                 # Tiling removes the configs from the ops; reports read this copy.
                 executable.attributes["configs"] = ArrayAttr(configs)

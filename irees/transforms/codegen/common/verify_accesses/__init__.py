@@ -44,7 +44,8 @@ from irees.analysis.accesses.host import Program, read_program
 from irees.analysis.accesses.uniform import divergent_barriers
 from irees.analysis.accesses.walk import Access
 from irees.dialects.flow import ExecutableOp
-from irees.errors import InternalError
+from irees.errors import InternalError, PluginError
+from irees.interfaces import model_of
 from irees.remarks import remark
 from irees.transforms.codegen.common.verify_accesses.access_guards import keep_inside
 
@@ -52,6 +53,13 @@ NAME = "irees-verify-accesses"
 
 ROUNDS = 3
 """Maximum proof iterations: every guard added on the host may prove more kernel accesses."""
+
+
+def blame(access: Access) -> InternalError | PluginError:
+    """Returns the error for an access that is neither proved nor guarded."""
+    # An instruction of a plug-in has no guard: its pass must not write it.
+    kind = InternalError if model_of(access.op) is None else PluginError
+    return kind(access.why, op=access.op)
 
 
 def unshown(program: Program) -> dict[Operation, Access]:
@@ -78,7 +86,7 @@ class VerifyAccessesPass(ModulePass):
             program = read_program(op)
             left = unshown(program)
         for access in left.values():
-            raise InternalError(access.why, op=access.op)
+            raise blame(access)
         for arg, operand in program.believed:
             why = f"a kernel takes {arg.type} and may be given another size by {operand.type}"
             raise InternalError(why, op=arg.owner.parent_op())

@@ -27,11 +27,13 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import is_contraction, multiply_add, vector_side
-from irees.analysis.distribution import groups_of, loops_of
+from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import target_of
+from irees.strategies import Config, config_of_plugins
+from irees.target import Target
 from irees.transforms.codegen.cpu.select_strategy.chunks import chunk_tiles, crossing_tiles
 from irees.transforms.codegen.cpu.select_strategy.contraction_tiles import (
     Machine,
@@ -46,40 +48,48 @@ def _has_panels(op: linalg.GenericOp) -> bool:
     return parts is not None and is_contraction(op) and vector_side(op, parts) is not None
 
 
-def configure(function: func.FuncOp, machine: Machine) -> list[LoweringConfigAttr]:
+def own_config(group: Group, machine: Machine) -> Config:
+    """Returns the config of irees for a group: of its contraction, or chunks of rows."""
+    heavy = next(
+        (
+            i
+            for i, m in enumerate(group.members)
+            if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
+        ),
+        None,
+    )
+    if heavy is not None:
+        tiles, block = contraction_config(group, heavy, machine)
+        if block is None:
+            return Config(tiles)
+        chosen = tuned_block(group.members[heavy].op, block, machine.vector_bytes // 4)
+        return Config(tiles, entries={heavy: {"block": chosen}})
+    only = group.members[0].op
+    crossing = None
+    if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
+        crossing = crossing_loops(only)
+    return Config(chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing))
+
+
+def configure(function: func.FuncOp, target: Target) -> list[LoweringConfigAttr]:
     """
     Writes the config of every op of one kernel, and returns all in order, with trip counts.
 
     Tiles and a register block that an op has already (`irees-apply-tuning`) stay as they are.
     """
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
+    machine = Machine(target.threads, target.vector_bytes, target.vector_registers, target.l2_bytes)
     chosen: dict[Operation, LoweringConfigAttr] = {}
     for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
-        heavy = next(
-            (
-                i
-                for i, m in enumerate(group.members)
-                if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
-            ),
-            None,
-        )
-        block = None
-        if heavy is None:
-            only = group.members[0].op
-            crossing = None
-            if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
-                crossing = crossing_loops(only)
-            tiles = chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing)
-        else:
-            tiles, block = contraction_config(group, heavy, machine)
-        tiles = tuned_tiles(group, tiles)
+        found = config_of_plugins(group, target, SelectStrategyPass.name)
+        config = found or own_config(group, machine)
+        tiles = tuned_tiles(group, config.tiles)
         for position, member in enumerate(group.members):
             workgroup = [0] * len(member.kinds)
             for group_class, tile in zip(group.classes, tiles, strict=True):
                 workgroup[group_class[position]] = tile
             entries: dict[str, int | Sequence[int]] = {"group": number, "workgroup": workgroup}
-            if position == heavy and block is not None:
-                entries["block"] = tuned_block(member.op, block, machine.vector_bytes // 4)
+            entries |= config.entries.get(position, {})
             member.op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
             entries["sizes"] = [max(-1, size) for size in member.sizes]
             chosen[member.op] = LoweringConfigAttr.of(**entries)
@@ -94,10 +104,7 @@ class SelectStrategyPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
-        machine = Machine(
-            target.threads, target.vector_bytes, target.vector_registers, target.l2_bytes
-        )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
                 # Tiling takes the configs off the ops; reports read them here.
-                executable.attributes["configs"] = ArrayAttr(configure(function, machine))
+                executable.attributes["configs"] = ArrayAttr(configure(function, target))

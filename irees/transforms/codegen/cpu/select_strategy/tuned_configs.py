@@ -5,6 +5,8 @@ Checks which parts of a tuned lowering config are legal for a kernel. Part of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr
@@ -20,7 +22,7 @@ NAME = "irees-select-strategy"
 DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod)
 
 
-def tuned_tiles(group: Group, tiles: list[int]) -> list[int]:
+def tuned_tiles(group: Group, tiles: Sequence[int]) -> Sequence[int]:
     """
     Returns the tuned tiles of a group, given on its first op, or else `tiles`.
 

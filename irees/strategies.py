@@ -1,0 +1,91 @@
+"""
+Strategies of plug-ins: classes that choose the tile sizes of a group of ops.
+
+    class Panels:
+        order = 50
+
+        @staticmethod
+        def applies(group, target) -> Config | str:
+            if target.vector_bytes < 64:
+                return "the vectors are too short"
+            return Config(tiles=(8, 32))
+
+    PLUGIN = Plugin(name="acme", strategies={"cpu": ("acme.panels:Panels",)})
+
+The ops of a kernel are cut into groups (`irees.analysis.distribution.Group`): `group.members` has
+their loops, `group.classes` the loops that are tiled together, and `group.extents()` their trip
+counts, -1 if dynamic. A candidate returns one tile size per class, 0 for a loop that is not tiled,
+or why it does not apply, which becomes a remark. The candidates of a target are asked by their
+`order`, then by name, before those of irees; the first that applies is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from irees.errors import IreesError, PluginError
+from irees.plugins import line_of, offered_lists, resolve
+from irees.remarks import remark
+
+if TYPE_CHECKING:
+    from irees.analysis.distribution import Group
+    from irees.target import Target
+
+
+@dataclass(frozen=True)
+class Config:
+    """
+    How a group runs: the tile size of each of its classes, and the threads of a workgroup of a GPU.
+
+    `entries` has more entries of the `#iree_codegen.lowering_config` of a member, by its number.
+    """
+
+    tiles: Sequence[int]
+    threads: int | None = None
+    entries: Mapping[int, Mapping[str, int | Sequence[int]]] = field(default_factory=dict)
+
+
+def config_of_plugins(group: Group, target: Target, name: str) -> Config | None:
+    """
+    Returns the config of the first candidate of a plug-in that applies to a group, or None.
+
+    `name` is the pass that asks. Candidates that do not apply make remarks. Raises PluginError for
+    a candidate that fails, or returns tiles for another number of classes.
+    """
+    op = group.members[-1].op
+    for home, candidate in candidates(target.accelerator or target.kind.partition("-")[0]):
+        try:
+            found = candidate.applies(group, target)
+        except IreesError:
+            raise
+        except Exception as error:
+            place = line_of(error)
+            text = f"{home} failed: {type(error).__name__}: {error} ({place})"
+            raise PluginError(text, op=op) from error
+        if isinstance(found, str):
+            remark("missed", name, op, f"{home.rpartition(':')[2]}: {found}")
+            continue
+        if not isinstance(found, Config):
+            kind = type(found).__name__
+            raise PluginError(
+                f"{home} returns a {kind}, but must return a Config or why not", op=op
+            )
+        wanted = len(group.classes)
+        if len(found.tiles) != wanted or any(tile < 0 for tile in found.tiles):
+            text = f"{home} returns the tiles {list(found.tiles)} for {wanted} classes of loops"
+            raise PluginError(text, op=op)
+        return found
+    return None
+
+
+@cache
+def candidates(target: str) -> tuple[tuple[str, Any], ...]:
+    """Returns the candidates of plug-ins for a target, with their names. Raises PluginError."""
+    found = [(home, resolve(home)) for home in offered_lists("strategies", target)]
+    for home, candidate in found:
+        if not callable(getattr(candidate, "applies", None)):
+            raise PluginError(f"{home} has no applies(group, target)")
+    return tuple(sorted(found, key=lambda each: (getattr(each[1], "order", 0), each[0])))
