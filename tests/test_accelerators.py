@@ -5,6 +5,7 @@ and the CPU computes the rest of the same kernel.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -147,11 +148,37 @@ def test_every_phase_means_the_same(npu):
 
 def test_an_instruction_outside_of_its_memory_is_refused(npu, monkeypatch):
     """The prover reads what the interface says; what it cannot show, is not run."""
-    from acme_npu import lower
+    from acme_npu.instructions import Load
 
-    monkeypatch.setattr(lower.IndexBuilder, "minimum", lambda self, a, b: a)
+    right = Load.places
+
+    def places(op, number):
+        (place,) = right(op, number)
+        return [replace(place, counts=[place.counts[0], place.counts[1] + 1])]
+
+    monkeypatch.setattr(Load, "places", staticmethod(places))
     with pytest.raises(PluginError, match=r"npu\.load: it is not shown that the place is inside"):
         irees.compile(LINEAR, target="acme-npu")
+
+
+def test_weights_are_not_packed_for_the_cpu(npu):
+    """The target leaves out passes that would hide the product."""
+    text = """
+    func.func @main(%a: tensor<24x64xf32>) -> tensor<24x64xf32> {
+      %b = arith.constant dense_resource<w> : tensor<64x64xf32>
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<24x64xf32>
+      %f = linalg.fill ins(%z : f32) outs(%e : tensor<24x64xf32>) -> tensor<24x64xf32>
+      %p = linalg.matmul ins(%a, %b : tensor<24x64xf32>, tensor<64x64xf32>)
+          outs(%f : tensor<24x64xf32>) -> tensor<24x64xf32>
+      return %p : tensor<24x64xf32>
+    }
+    {-# dialect_resources: { builtin: { w: "0x04000000DATA" } } #-}"""
+    b = np.random.default_rng(3).standard_normal((64, 64)).astype(np.float32)
+    program = irees.compile(text.replace("DATA", b.tobytes().hex()), target="acme-npu")
+    assert "npu_multiply(" in texts_of(program).partition("#endif")[2]
+    a = np.random.default_rng(4).standard_normal((24, 64)).astype(np.float32)
+    np.testing.assert_allclose(program(a), a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_the_target_is_one_like_others(npu, tmp_path):

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from table import MUTANTS, Mutant
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("irees", "tests", "filecheck", "docs", "pyproject.toml", "README.md")
+PARTS = ("irees", "tests", "filecheck", "docs", "examples", "pyproject.toml", "README.md")
 TIMEOUT = 300
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
