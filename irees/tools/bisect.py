@@ -114,11 +114,19 @@ def call_of(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]
         have = ", ".join(functions) or "none"
         raise ArgumentError(f"there is no function {name!r} (there are {have})")
     given = [value for text in arguments.input for value in parse_values(text)]
-    random = np.random.default_rng(SEED)
     specs = functions[name].arguments
     if given and len(given) != len(specs):
         raise UsageError(f"{name} has {len(specs)} arguments, but {len(given)} are given")
-    return name, given or [zeros_or_random(spec, random) for spec in specs]
+    return name, given or example_inputs(name, specs)
+
+
+def example_inputs(name: str, specs: Sequence[Any]) -> list[Any]:
+    """Returns random values for arguments. Raises ArgumentError for one of another type."""
+    random = np.random.default_rng(SEED)
+    for number, spec in enumerate(specs):
+        if spec is None:
+            raise ArgumentError(f"argument {number} of {name} is no tensor or number")
+    return [zeros_or_random(spec, random) for spec in specs]
 
 
 def _right(module: Any, name: str, inputs: list[Any], arguments: argparse.Namespace) -> list[Any]:

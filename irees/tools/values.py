@@ -78,6 +78,9 @@ def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[st
     have, want = np.asarray(actual), np.asarray(expected)
     if not isinstance(expected, np.ndarray):
         want = want.astype(have.dtype)
+    elif isinstance(actual, bool | int | float | complex) and not isinstance(actual, np.generic):
+        # A number of Python has no width.
+        have = have.astype(want.dtype)
     if have.dtype != want.dtype or have.shape != want.shape:
         described = f"{_type_text(have)}, expected {_type_text(want)}"
         return [f"[FAILED] result[{index}]: type mismatch; have {described}"]

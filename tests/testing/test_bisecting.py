@@ -244,6 +244,30 @@ def test_another_order_of_a_sum_is_no_fault(tmp_path):
     assert main(["bisect", str(path), "--equality-mode=exact"]) == 0
 
 
+def test_numbers_are_compared_as_what_they_are(tmp_path, capsys):
+    """A compiled program returns numbers of Python, the interpreter some of numpy."""
+    path = tmp_path / "numbers.mlir"
+    path.write_text("""
+    func.func @main(%z: complex<f32>, %f: f32, %h: bf16, %i: i8, %b: i1)
+        -> (complex<f32>, f32, bf16, i8, i1) {
+      %s = complex.sign %z : complex<f32>
+      return %s, %f, %h, %i, %b : complex<f32>, f32, bf16, i8, i1
+    }""")
+    assert main(["bisect", str(path)]) == 1, capsys.readouterr().out
+
+
+def test_a_function_that_takes_no_tensor_is_refused(tmp_path, capsys):
+    path = tmp_path / "view.mlir"
+    path.write_text(
+        """
+    func.func @main(%x: !flow.dispatch.tensor<readonly:tensor<4xf32>>) {
+      return
+    }""".replace("!flow", "!iree_tensor_ext")
+    )
+    assert main(["bisect", str(path)]) == 1
+    assert "argument 0 of main is no tensor or number" in capsys.readouterr().err
+
+
 def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):
     path = tmp_path / "buffers.mlir"
     path.write_text("""

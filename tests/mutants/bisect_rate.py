@@ -1,0 +1,258 @@
+"""
+How often `irees bisect` names the pass that a mutant is in, and how small `irees reduce` makes the
+program.
+
+    python tests/mutants/bisect_rate.py --state FILE [--every N] [NAMES]
+
+For each mutant, the programs of `tests/golden` are compiled with the fault in place, those of the
+lit file of its pass first, until one gives another result than the interpreter without the fault.
+That program is bisected and reduced. The pass is right if its module imports the mutated file,
+directly or not; a mutant of a backend is found if the text is blamed. Mutants that change no answer
+of these programs within TIMEOUT are counted apart. The state has a line of JSON per mutant, and
+mutants that it has are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TIMEOUT = 240
+"""Seconds per mutant to find a program that it changes."""
+ROOT = Path(__file__).parents[2]
+COMPILED = ("irees/transforms/", "irees/analysis/", "irees/backends/")
+MOST_ELEMENTS = 1 << 20
+
+
+def inputs_and_results(into: Path) -> None:
+    """Writes the corpus: for each program its text, function, inputs, and the right results."""
+    from irees.build import import_source, make_interpretable
+    from irees.compiler import compile
+    from irees.errors import IreesError
+    from irees.options import Options
+    from irees.tools.bisect import differences, example_inputs
+    from irees.tools.values import Tolerance
+    from tests.golden.programs import programs
+
+    corpus: list[tuple[str, str, dict[str, Any]]] = []
+    for program in programs():
+        if program.text is None:
+            continue
+        calls: dict[str, Any] = {}
+        try:
+            module = import_source(program.text).module
+            make_interpretable(module, Options())
+            reference: Any = compile(module, target="reference")
+            compiled: Any = compile(module)
+        except IreesError:
+            continue
+        for name, function in reference.functions.items():
+            with suppress(IreesError, ValueError, TypeError):
+                inputs = example_inputs(name, function.arguments)
+                if sum(getattr(each, "size", 1) for each in inputs) > MOST_ELEMENTS:
+                    continue
+                results, found = (
+                    listed(each.functions[name](*map(_copy, inputs)))
+                    for each in (reference, compiled)
+                )
+                if wrong := differences(found, results, Tolerance()):
+                    print(f"{program.name} @{name}, without a fault: {wrong[0]}")
+                else:
+                    calls[name] = (inputs, results)
+        if calls:
+            corpus.append((program.name, program.text, calls))
+    into.write_bytes(pickle.dumps(corpus))
+
+
+def listed(results: Any) -> list[Any]:
+    """Returns one or several results as a list."""
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if hasattr(value, "copy") else value
+
+
+def drive(corpus: Path, near: list[str], target: str) -> None:
+    """Runs in a copy with a fault: prints what bisecting and reducing the first wrong program says."""
+    from irees.build import import_source, make_interpretable
+    from irees.errors import InternalError, IreesError
+    from irees.options import Options
+    from irees.testing.bisecting import Bisection
+    from irees.tools.bisect import differences
+    from irees.tools.values import Tolerance
+
+    start, rules = time.monotonic(), Tolerance()
+    options = Options(target=target)
+    rows = pickle.loads(corpus.read_bytes())
+    rows.sort(key=lambda row: not any(word in row[0] for word in near))
+    for program, text, calls in rows:
+        if time.monotonic() - start > TIMEOUT:
+            break
+        try:
+            module = import_source(text).module
+            make_interpretable(module, options)
+            name = first_wrong(module, options, calls)
+            if name is None:
+                continue
+            inputs, results = calls[name]
+            began = time.monotonic()
+            bisection = Bisection(
+                module, options, name, inputs, lambda found, r=results: differences(found, r, rules)
+            )
+            finding = bisection.find()
+        except InternalError as error:
+            print(json.dumps({"program": program, "what": "error", "detail": str(error)}))
+            return
+        except IreesError:
+            continue
+        said = {"program": f"{program} @{name}", "what": finding.what, "rewrite": finding.rewrite}
+        said |= {"pass": finding.step.pass_name if finding.step else None}
+        said |= {"detail": finding.detail[:200], "bisect_s": round(time.monotonic() - began, 1)}
+        print(json.dumps(said), flush=True)
+        return
+
+
+def first_wrong(module: Any, options: Any, calls: dict[str, Any]) -> str | None:
+    """Returns the first function of a program that gives another result, or fails."""
+    from irees.compiler import compile
+    from irees.testing.isolation import Died, isolated
+    from irees.tools.bisect import differences
+    from irees.tools.values import Tolerance
+
+    def run() -> str | None:
+        program: Any = compile(module, **{"target": options.target})
+        for name, (inputs, results) in calls.items():
+            try:
+                found = listed(program.functions[name](*map(_copy, inputs)))
+            except Exception:
+                return name
+            if differences(found, results, Tolerance()):
+                return name
+        return None
+
+    try:
+        return isolated(run, 60.0)
+    except (Died, RuntimeError):
+        return next(iter(calls))
+
+
+@cache
+def imports(path: Path) -> frozenset[Path]:
+    """Returns the files of irees that a file imports, anywhere in it."""
+    found: set[Path] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.startswith("irees"):
+                base = ROOT.joinpath(*name.split("."))
+                found |= {p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()}
+    return frozenset(found)
+
+
+def right_passes(file: str) -> set[str]:
+    """Returns the names of the passes that a file is a part of."""
+    from irees.transforms import get_all_passes
+
+    named: set[str] = set()
+    for name, load in get_all_passes().items():
+        todo = [Path(sys.modules[load().__module__].__file__ or "")]
+        seen: set[Path] = set()
+        while todo:
+            path = todo.pop()
+            if path not in seen:
+                seen.add(path)
+                todo += imports(path)
+        if ROOT / file in seen:
+            named.add(name)
+    return named
+
+
+def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
+    """Returns what bisecting says of one mutant."""
+    from run import copy
+
+    passes = right_passes(mutant.file)
+    near = [name.removeprefix("irees-").replace("-", "_") for name in sorted(passes)][:3]
+    stem = Path(mutant.file).parent.name if "__init__" in mutant.file else Path(mutant.file).stem
+    target = "cuda-emulated" if "/gpu/" in mutant.file or "/cuda/" in mutant.file else "cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        copy(root)
+        file = root / mutant.file
+        file.write_text(file.read_text().replace(mutant.old, mutant.new))
+        words = ["--drive", str(corpus), "--near", stem, *near, "--target", target]
+        command = [sys.executable, str(root / "tests/mutants/bisect_rate.py"), *words]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(root),
+            "IREES_CACHE_DIR": str(root / "cache"),
+        }
+        flags: dict[str, Any] = {"cwd": root, "env": environment, "check": False}
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=1200, **flags)
+    line = answer.stdout.strip().splitlines()[-1:]
+    said = (
+        json.loads(line[0])
+        if line
+        else {"what": "no answer changes", "error": answer.stderr[-300:]}
+    )
+    blamed = said.get("pass")
+    in_text = "/backends/" in mutant.file
+    said["right"] = said["what"] == "text" if in_text else blamed in passes
+    return {"mutant": mutant.name, "file": mutant.file, **said}
+
+
+def main() -> int:
+    """Runs the command."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--state", type=Path)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--drive", type=Path)
+    parser.add_argument("--near", nargs="*", default=[])
+    parser.add_argument("--target", default="cpu")
+    arguments = parser.parse_args()
+    if arguments.drive is not None:
+        drive(arguments.drive, arguments.near, arguments.target)
+        return 0
+    from table import MUTANTS
+
+    state: Path = arguments.state
+    done = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
+    known = {row["mutant"] for row in done}
+    corpus = state.with_suffix(".corpus")
+    if not corpus.exists():
+        inputs_and_results(corpus)
+    chosen = [m for m in MUTANTS if m.file.startswith(COMPILED)][:: arguments.every]
+    if arguments.names:
+        chosen = [m for m in MUTANTS if m.name in arguments.names]
+    for mutant in chosen:
+        if mutant.name not in known:
+            row = rate(mutant, corpus)
+            print(json.dumps(row), flush=True)
+            with state.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            done.append(row)
+    changed = [row for row in done if row["what"] != "no answer changes"]
+    right = sum(row["right"] for row in changed)
+    print(f"{len(done)} mutants, {len(changed)} change an answer, {right} of them are named")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
