@@ -4,7 +4,8 @@ Weights: the bytes behind `dense_resource<key>`.
 The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` with a
 reference to its `Blob`. So bytes live as long as the IR that uses them, two modules with the same
 key keep separate bytes, and there is no global table. A blob is decoded lazily from the text of
-the file, once.
+the file. One that a pass derives from others, such as a packed weight, is a `Recipe` until its
+bytes are read: passes stay independent of weights, and weights are packed one at a time.
 
 This module must not import xDSL: a cached program is found by its text and blobs alone.
 """
@@ -13,22 +14,51 @@ from __future__ import annotations
 
 import binascii
 import hashlib
+import mmap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from irees.errors import ParseError
 
+PIECE = 1 << 20
+"""Digits of hex text that are decoded at once when a blob is copied: they stay in the L2 cache."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an array is computed from other blobs."""
+
+    sources: tuple[Blob, ...]
+    make: Callable[[Sequence[Any], np.ndarray], None]
+    """Writes the result for the payloads of the sources to an array of `dtype` and `shape`."""
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Size of the result in bytes."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def fill(self, room: np.ndarray) -> None:
+        """Computes the result in `room`, an array of bytes."""
+        result = room.view(self.dtype).reshape(self.shape)
+        self.make([source.payload() for source in self.sources], result)
+
 
 class Blob:
     """
     The bytes of one resource.
 
-    Created from the hex text of a file (decoded lazily), from bytes, or from a numpy array with
-    another owner (such as a parameter of a torch module), which is used without a copy.
+    Created from the hex text of a file (decoded lazily), from bytes, from a numpy array with
+    another owner (such as a parameter of a torch module), which is used without a copy, or from a
+    recipe.
     """
 
-    __slots__ = ("_array", "_data", "_digest", "_hex", "alignment", "key")
+    __slots__ = ("_array", "_data", "_digest", "_hex", "alignment", "key", "recipe", "was_read")
 
     def __init__(
         self,
@@ -37,9 +67,13 @@ class Blob:
         hex_text: Any = None,
         data: Any = None,
         array: np.ndarray | None = None,
+        recipe: Recipe | None = None,
         alignment: int = 64,
     ):
         self.key = key
+        self.recipe = recipe
+        self.was_read = False
+        """Whether something, such as a pass, has looked at the bytes."""
         self._hex = hex_text
         self._data = data
         self._array = array
@@ -67,24 +101,53 @@ class Blob:
         return cls(key, array=np.ascontiguousarray(array))
 
     def bytes(self) -> Any:
-        """The payload, as something with the buffer interface; decoded on the first call."""
+        """
+        The payload, as something with the buffer interface; decoded or computed on the first call.
+        """
+        self.was_read = True
+        if self._array is None and self._data is None:
+            self._data = self.payload()
+            self._hex = None
+        return self.payload()
+
+    def payload(self) -> Any:
+        """The payload without keeping it: decoded or computed again at each call."""
         if self._array is not None:
             return self._array.reshape(-1).view(np.uint8).data
-        if self._data is None:
-            self._data = self._unhex(8, None)
-            self._hex = None
-        return self._data
+        if self._data is not None:
+            return self._data
+        if self.recipe is None:
+            decoded = self._unhex(8, None)
+            release_pages(self._hex)
+            return decoded
+        room = np.empty(self.recipe.size, np.uint8)
+        self.recipe.fill(room)
+        return room.data
+
+    def fill(self, room: np.ndarray) -> None:
+        """Writes the payload to an array of `size` bytes."""
+        if self._array is not None or self._data is not None:
+            np.copyto(room, np.frombuffer(self.payload(), np.uint8))
+        elif self.recipe is not None:
+            self.recipe.fill(room)
+        else:
+            for start in range(8, len(self._hex), PIECE):
+                piece = self._unhex(start, min(start + PIECE, len(self._hex)))
+                room[start // 2 - 4 :][: len(piece)] = np.frombuffer(piece, np.uint8)
+            release_pages(self._hex)
 
     def raw(self) -> Any:
         """Data that identifies the payload without decoding: the hex text if not decoded yet."""
-        return self._hex if self._hex is not None else self.bytes()
+        return self._hex if self._hex is not None else self.payload()
 
     @property
     def size(self) -> int:
         """Size in bytes, without decoding."""
         if self._array is not None:
             return self._array.nbytes
-        return len(self._data) if self._data is not None else (len(self._hex) - 8) // 2
+        if self._data is not None:
+            return len(self._data)
+        return self.recipe.size if self.recipe is not None else (len(self._hex) - 8) // 2
 
     def digest(self) -> str:
         """A hash of the bytes."""
@@ -94,6 +157,13 @@ class Blob:
 
     def __repr__(self) -> str:
         return f"<Blob {self.key!r}, {self.size} bytes>"
+
+
+def release_pages(text: Any) -> None:
+    """Lets the system take back the memory of a mapped file; reading it again maps it again."""
+    owner = text.obj if isinstance(text, memoryview) else text
+    if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        owner.madvise(mmap.MADV_DONTNEED)
 
 
 class ResourceKey(str):

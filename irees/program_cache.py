@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -25,7 +25,7 @@ import numpy as np
 
 from irees.backends.common.toolchain import CXX, find_compiler, runtime_library
 from irees.backends.cuda.toolchain import nvrtc_version
-from irees.blobs import Blob
+from irees.blobs import Blob, release_pages
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
 from irees.plugins import active
@@ -37,6 +37,8 @@ from irees.runtime.services import Services
 from irees.target import Target
 
 MAX_BYTES = 1 << 30
+MAPPED_BYTES = 64 << 20
+"""Bytes of weights that are hashed before the memory of the file is given back."""
 PACKAGES = ("xdsl", "numpy", "ml_dtypes")
 """Packages that affect compiled programs: IR from xDSL, constants computed with numpy."""
 
@@ -74,16 +76,30 @@ def compiler_version() -> str:
 
 def program_key(source: Source, options: Options, *targets: Target) -> str:
     """The cache key of a program: text, weights, options, targets of its parts, compilers."""
-    names = sorted(source.blobs)
-    weights = [memoryview(source.blobs[name].raw()) for name in names]
-    described = (f"{name} {len(raw)}" for name, raw in zip(names, weights, strict=True))
+    described = (f"{name} {len(source.blobs[name].raw())}" for name in sorted(source.blobs))
     identities = (each for target in targets for each in compiler_identities(target))
     return key_of(
-        "program", source.text, *described, digest_of(*weights), source.name,
+        "program", source.text, *described, *weight_digests(source), source.name,
         repr(replace(options, target="", limits=None)),
         repr(targets), compiler_version(), *identities,
         *(each.identity for each in active(options.plugins)),
     )  # fmt: skip
+
+
+def weight_digests(source: Source) -> Iterator[bytes]:
+    """Digests of the weights of a source, in groups that each map a part of the file at a time."""
+    group: list[memoryview] = []
+    size = 0
+    for name in sorted(source.blobs):
+        group.append(memoryview(source.blobs[name].raw()))
+        size += group[-1].nbytes
+        if size >= MAPPED_BYTES:
+            yield digest_of(*group)
+            release_pages(group[-1])
+            group, size = [], 0
+    if group:
+        yield digest_of(*group)
+        release_pages(group[-1])
 
 
 def compiler_identities(target: Target) -> tuple[str, ...]:

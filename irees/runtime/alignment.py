@@ -8,7 +8,7 @@ pages make such reads faster by a third or more, and many systems use them only 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,6 +35,16 @@ def aligned_room(size: int) -> np.ndarray[Any, Any]:
     return room[begin : begin + size]
 
 
+def aligned_rooms(sizes: Sequence[int]) -> list[np.ndarray[Any, Any]]:
+    """Rooms of these sizes in one allocation, so that many small ones use huge pages, too."""
+    room, begin = aligned_room(sum(map(_rounded, sizes))), 0
+    rooms: list[np.ndarray[Any, Any]] = []
+    for size in sizes:
+        rooms.append(room[begin : begin + size])
+        begin += _rounded(size)
+    return rooms
+
+
 def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A contiguous aligned copy of an array, first touched by the calling thread."""
     copy = aligned_room(array.nbytes).view(array.dtype).reshape(array.shape)
@@ -46,18 +56,14 @@ def placed(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[A
     """
     The same arrays by name, each contiguous and aligned to a cache line.
 
-    Memory-mapped arrays stay in place. The others are copied into one allocation, so that many
-    small arrays use huge pages, too.
+    Memory-mapped arrays stay in place. The others are copied into one allocation.
     """
     dense = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     moved = {name: array for name, array in dense.items() if not _is_mapped(array)}
-    room = aligned_room(sum(_rounded(array.nbytes) for array in moved.values()))
-    begin = 0
-    for name, array in moved.items():
-        copy = room[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
-        np.copyto(copy, array)
-        dense[name] = copy
-        begin += _rounded(array.nbytes)
+    rooms = aligned_rooms([array.nbytes for array in moved.values()])
+    for (name, array), room in zip(moved.items(), rooms, strict=True):
+        dense[name] = room.view(array.dtype).reshape(array.shape)
+        np.copyto(dense[name], array)
     return dense
 
 

@@ -16,6 +16,7 @@ from xdsl.dialects import arith, cf, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
+    DenseResourceAttr,
     DictionaryAttr,
     IndexType,
     IntegerAttr,
@@ -32,12 +33,14 @@ from irees.backends.common.emit import entry
 from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.printer import Printer, Unit
 from irees.backends.common.types import vector_typedef
+from irees.blobs import Blob
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.resources import constant_array
+from irees.dialects.resources import blob_of, constant_array, dtype_of
 from irees.dialects.signature import element_names, is_entry, unsigned_results, written_results
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import OutOfMemoryError, UnsupportedError, describe_location
+from irees.runtime.alignment import aligned_rooms
 from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
@@ -133,7 +136,7 @@ class ProgramText:
         """Returns the whole program. Call it after all kernels are printed."""
         top = self.module.body.block.ops
         public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
-        constants = {op.sym_name.data: _held(op) for op in self.globals}
+        constants = held(self.globals)
         self.texts["host"] = self._host(public)
         sources = Sources(self.texts, self._manifest(public, constants), constants)
         if self.backend.finish is not None:
@@ -192,6 +195,43 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
     return program.finish()
 
 
+def held(globals_: Sequence[memref.GlobalOp]) -> dict[str, np.ndarray]:
+    """
+    The data of globals by name. Constant resources are decoded, or computed, where the program
+    keeps them: one at a time, in one aligned allocation.
+
+    Raises OutOfMemoryError.
+    """
+    blobs = {op: blob for op in globals_ if (blob := _placed_blob(op)) is not None}
+    try:
+        rooms = dict(zip(blobs, aligned_rooms([b.size for b in blobs.values()]), strict=True))
+        for op, room in rooms.items():
+            blobs[op].fill(room)
+    except (MemoryError, OSError):
+        raise _too_large(sum(blob.size for blob in blobs.values()), next(iter(blobs))) from None
+    constants: dict[str, np.ndarray] = {}
+    for op in globals_:
+        kind = op.type
+        assert isinstance(kind, MemRefType)
+        constants[op.sym_name.data] = (
+            rooms[op].view(dtype_of(kind.element_type)).reshape(kind.get_shape())
+            if op in rooms
+            else _held(op)
+        )
+    return constants
+
+
+def _placed_blob(op: memref.GlobalOp) -> Blob | None:
+    """The blob of a constant resource whose bytes are its elements in memory, or None."""
+    value = op.initial_value
+    if not isinstance(value, DenseResourceAttr) or op.constant is None:
+        return None
+    blob, type_ = blob_of(value), value.type
+    dtype = dtype_of(type_.get_element_type())
+    whole = blob.size == prod(type_.get_shape()) * dtype.itemsize
+    return blob if whole and dtype != np.bool_ else None
+
+
 def _held(op: memref.GlobalOp) -> np.ndarray:
     """
     The data of a global: a view of the attribute if it is constant, a copy if it is mutable.
@@ -203,12 +243,16 @@ def _held(op: memref.GlobalOp) -> np.ndarray:
     try:
         return np.ascontiguousarray(data) if op.constant is not None else np.array(data)
     except MemoryError:
-        raise OutOfMemoryError(
-            f"the value takes {data.nbytes} bytes, which are not to be had",
-            op="util.global" if op.constant is None else "arith.constant",
-            location=op.location,
-            hint="begin with less and write the rest in a function",
-        ) from None
+        raise _too_large(data.nbytes, op) from None
+
+
+def _too_large(size: int, op: memref.GlobalOp) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        f"the value takes {size} bytes, which are not to be had",
+        op="util.global" if op.constant is None else "arith.constant",
+        location=op.location,
+        hint="begin with less and write the rest in a function",
+    )
 
 
 def _kernel_record(

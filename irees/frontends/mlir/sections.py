@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from irees import limits
-from irees.blobs import Blob
+from irees.blobs import Blob, release_pages
 from irees.errors import ParseError
 from irees.runtime.files import path_of
 
@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     rb'\s*+(?://[^\n]*+\s*+)*+(?:(#-\})|([{}\[\]:,])|(")|([A-Za-z_$.][\w$.]*)|(-?[0-9][\w.+-]*))'
 )
 _CHUNK = 1 << 20
+_WINDOW = 64 << 20
+"""Bytes of a mapped file that are searched before its memory is given back."""
 
 
 class Source:
@@ -37,6 +39,7 @@ class Source:
             return
         start = begin.end()
         end = _Scanner(self, data, start).scan()
+        release_pages(data)
         head, tail = self._decode(0, begin.start()), self._decode(end, len(data))
         self.text = head + ("\n" * _count_lines(data, start, end) + tail if tail.strip() else "")
 
@@ -127,19 +130,19 @@ class _Scanner:
         """The extent of a string, after its opening quote."""
         start = pos = self.pos
         while True:
-            chunk = bytes(self.view[pos : pos + _CHUNK])
-            if not chunk:
+            stop = min(pos + _WINDOW, len(self.data))
+            quote = self.data.find(b'"', pos, stop)
+            if stop - pos == _WINDOW:
+                release_pages(self.data)
+            if quote < 0 and stop == len(self.data):
                 raise self.error("a string in the resource section does not end")
-            quote = chunk.find(b'"')
             if quote < 0:
-                pos += len(chunk)
-                continue
-            pos += quote
-            if bytes(self.view[max(start, pos - 1) : pos]) == b"\\":
-                pos += 1
-                continue
-            self.pos = pos + 1
-            return start, pos
+                pos = stop
+            elif quote > start and self.data[quote - 1 : quote] == b"\\":
+                pos = quote + 1
+            else:
+                self.pos = quote + 1
+                return start, quote
 
     def scan(self) -> int:
         """Scans the section and returns the offset of its end."""

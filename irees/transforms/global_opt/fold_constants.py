@@ -12,7 +12,8 @@ of a weight only changes its type.
 
 An op stays if its result is larger than 64 KiB and larger than its constant inputs together, if it
 would trap, or if it costs more than a tenth of the remaining compilation budget. Results above
-1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions.
+1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions. A transposed
+weight is computed only when its bytes are needed: folding does not read it.
 IREE: `JitGlobals`, with the same growth rule.
 """
 
@@ -32,6 +33,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -41,8 +43,8 @@ from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
-from irees.transforms.utils.constants import array_of, constant_of
-from irees.transforms.utils.structured import captured_values, static_ranges
+from irees.transforms.utils.constants import array_of, constant_of, derived_constant
+from irees.transforms.utils.structured import captured_values, maps, static_ranges
 
 RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
@@ -120,6 +122,32 @@ def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
     )
 
 
+def transposition(op: linalg.GenericOp) -> list[int] | None:
+    """Returns the dim of the input for each dim of the result if an op only transposes."""
+    if len(op.inputs) != 1 or not isinstance(op.inputs[0].owner, arith.ConstantOp):
+        return None
+    end = op.body.block.first_op
+    if not isinstance(end, linalg.YieldOp) or end.operands[0] is not op.body.block.args[0]:
+        return None
+    source, result = (list(each.results) for each in maps(op))
+    whole = all(isinstance(e, AffineDimExpr) for e in source)
+    if not whole or len(set(source)) != len(source) or set(source) != set(result):
+        return None
+    return [source.index(e) for e in result]
+
+
+def transposed(op: linalg.GenericOp, order: list[int]) -> arith.ConstantOp:
+    """transpose(constant)  =>  constant, computed when its bytes are needed"""
+    source, kind = op.inputs[0].owner, op.results[0].type
+    assert isinstance(source, arith.ConstantOp)
+    assert isinstance(kind, TensorType)
+
+    def make(array: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, np.transpose(array, order))
+
+    return derived_constant(source, make, kind, f"transposed{''.join(map(str, order))}")
+
+
 def fold(op: Operation) -> arith.ConstantOp | None:
     """op(constants)  =>  constant; None if the op stays"""
     if isinstance(op, RESHAPES):
@@ -128,6 +156,8 @@ def fold(op: Operation) -> arith.ConstantOp | None:
         return new
     if not foldable(op) or not limits.afford("folding", steps(op)):
         return None
+    if isinstance(op, linalg.GenericOp) and (order := transposition(op)) is not None:
+        return transposed(op, order)
     values = [
         array_of(v.owner) if isinstance(v.owner, arith.ConstantOp) else _nothing(v)
         for v in op.operands

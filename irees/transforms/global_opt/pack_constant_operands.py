@@ -26,6 +26,7 @@ Learning Convolutions on SIMD Architectures" (2018).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -51,7 +52,7 @@ from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
 from irees.dialects.irees_target import dot_products_of, target_of
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
-from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.constants import derived_constant
 from irees.transforms.utils.structured import maps, static_ranges
 
 NAME = "irees-pack-constant-operands"
@@ -156,27 +157,52 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
     return scattered < copy * lanes / columns + waste
 
 
-def pack(
-    array: np.ndarray, order: list[int], axis: int, columns: int, group: int = 1
-) -> np.ndarray:
+@dataclass(frozen=True)
+class Panels:
     """
+    The layout of a packed array, whose columns are along `axis`; `order` has the other dims.
+
     array[.., k, n]  =>  panels [N/NR, others in order.., NR], zero-filled
 
     With groups of more than one they are [N/NR, .., K/group, NR, group], K the last in order.
     """
-    moved = np.transpose(array, [*order, axis])
-    *outer, depth, size = moved.shape if moved.ndim > 1 else (1, *moved.shape)
-    panels, groups = -(-size // columns), -(-depth // group)
-    filled = np.zeros((*outer, groups * group, panels * columns), array.dtype)
-    if group > 1 and array.dtype.kind != "i":
-        filled = -filled
-    filled[..., :depth, :size] = moved
-    split = np.moveaxis(filled.reshape(*filled.shape[:-1], panels, columns), -2, 0)
-    if group > 1:
-        split = split.reshape(*split.shape[:-2], groups, group, columns).swapaxes(-1, -2)
-    elif moved.ndim == 1:
-        split = split[:, 0]
-    return np.ascontiguousarray(split)
+
+    order: tuple[int, ...]
+    axis: int
+    columns: int
+    group: int = 1
+
+    def shape(self, sizes: Sequence[int]) -> list[int]:
+        """The shape of the packed form of an array of these sizes."""
+        outer, panels = [sizes[d] for d in self.order], -(-sizes[self.axis] // self.columns)
+        if self.group == 1:
+            return [panels, *outer, self.columns]
+        return [panels, *outer[:-1], -(-outer[-1] // self.group), self.columns, self.group]
+
+    def pack(self, array: np.ndarray, out: np.ndarray) -> None:
+        """Packs an array into `out`."""
+        moved = np.transpose(array, [*self.order, self.axis])
+        if self.group > 1:
+            np.copyto(out, self._in_groups(moved))
+            return
+        columns, size = self.columns, moved.shape[-1]
+        whole, rest = divmod(size, columns)
+        full = moved[..., : whole * columns].reshape(*moved.shape[:-1], whole, columns)
+        np.copyto(out[:whole], np.moveaxis(full, -2, 0))
+        if rest:
+            np.copyto(out[whole, ..., :rest], moved[..., whole * columns :])
+            out[whole, ..., rest:] = 0
+
+    def _in_groups(self, moved: np.ndarray) -> np.ndarray:
+        *outer, depth, size = moved.shape
+        panels, groups = -(-size // self.columns), -(-depth // self.group)
+        filled = np.zeros((*outer, groups * self.group, panels * self.columns), moved.dtype)
+        if moved.dtype.kind != "i":
+            filled = -filled
+        filled[..., :depth, :size] = moved
+        split = np.moveaxis(filled.reshape(*filled.shape[:-1], panels, self.columns), -2, 0)
+        split = split.reshape(*split.shape[:-2], groups, self.group, self.columns)
+        return split.swapaxes(-1, -2)
 
 
 def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
@@ -204,8 +230,8 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
     indexing = maps(op)
     constant = op.operands[side.position].owner
     assert isinstance(constant, arith.ConstantOp)
-    array = array_of(constant)
-    assert isinstance(array, np.ndarray)
+    kind = constant.result.type
+    assert isinstance(kind, TensorType)
     exprs = indexing[side.position].results
     column = AffineExpr.dimension(side.column)
     axis = exprs.index(column)
@@ -220,12 +246,11 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
         ),
         reverse=True,
     )
-    packed = pack(array, order, axis, columns, side.group)
+    panels = Panels(tuple(order), axis, columns, side.group)
     layout = f"packed{columns}" + (f"x{side.group}" if side.group > 1 else "")
-    key = f"{constant.value.resource_handle.data}_{layout}_" + "".join(map(str, order))
-    new = constant_of(
-        packed, TensorType(constant.result.type.get_element_type(), packed.shape), key
-    )
+    suffix = f"{layout}_" + "".join(map(str, order))
+    packed = TensorType(kind.get_element_type(), panels.shape(kind.get_shape()))
+    new = derived_constant(constant, panels.pack, packed, suffix)
     new.location = constant.location
     Rewriter.insert_op(new, InsertPoint.before(op))
     rest = [exprs[i] for i in order]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
@@ -21,8 +23,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from irees.analysis.element_sizes import item_bytes
-from irees.blobs import Blob
-from irees.dialects.resources import constant_array, is_splat, resource_attr
+from irees.blobs import Blob, Recipe
+from irees.dialects.resources import (
+    blob_of,
+    constant_array,
+    decode_elements,
+    dtype_of,
+    is_splat,
+    resource_attr,
+)
 
 
 def splat_scalar(op: arith.ConstantOp) -> arith.ConstantOp | None:
@@ -68,6 +77,35 @@ def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> 
     if key is None:
         blob.key = f"folded_{blob.digest()}"
     return arith.ConstantOp(resource_attr(blob, kind))
+
+
+def derived_constant(
+    source: arith.ConstantOp,
+    make: Callable[[np.ndarray, np.ndarray], None],
+    kind: TensorType,
+    suffix: str,
+) -> arith.ConstantOp:
+    """
+    Returns a tensor constant computed from another one: `make` gets its array, and the array that
+    it fills. A resource is only computed when its bytes are read; its name gets the suffix.
+    """
+    dtype, shape, value = dtype_of(kind.get_element_type()), kind.get_shape(), source.value
+    if not isinstance(value, DenseResourceAttr):
+        array = np.empty(shape, dtype)
+        known = array_of(source)
+        assert isinstance(known, np.ndarray)
+        make(known, array)
+        return constant_of(array, kind)
+    blob, type_ = blob_of(value), value.type
+    given, element = tuple(type_.get_shape()), type_.get_element_type()
+    what = f"resource {blob.key!r}"
+    # Recipes outlive the IR: this one refers to types, and not to ops.
+
+    def fill(payloads: Sequence[Any], out: np.ndarray) -> None:
+        make(decode_elements(payloads[0], element, given, what=what), out)
+
+    recipe = Recipe((blob,), fill, dtype, tuple(shape))
+    return arith.ConstantOp(resource_attr(Blob(f"{blob.key}_{suffix}", recipe=recipe), kind))
 
 
 def take_in_constants(block: Block) -> None:

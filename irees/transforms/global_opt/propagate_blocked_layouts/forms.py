@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects.resources import is_splat
 from irees.targets.cpu import CPU
-from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.constants import derived_constant
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims, reassociation_attr
 from irees.transforms.utils.structured import copy_region, element_type, generic, is_background
 from irees.transforms.utils.tensors import empty, select_dims
@@ -174,16 +174,15 @@ class Form:
             return arith.ConstantOp(DenseIntOrFPElementsAttr(new_type, value.data))
         if isinstance(value, DenseResourceAttr) and self.is_free(kind):
             return arith.ConstantOp(DenseResourceAttr(value.resource_handle, new_type))
-        array, parts = array_of(op), self.parts()
-        assert isinstance(array, np.ndarray)
-        cut = array.reshape(self._static(kind, parts))
-        moved = np.transpose(cut, [parts.index(p) for p in self.order])
-        key = None
-        if isinstance(value, DenseResourceAttr):
-            letters = "".join(f"{d}{'i' if inner else ''}" for d, inner in self.order)
-            sizes = "x".join(str(size) for _, size in self.blocks)
-            key = f"{value.resource_handle.data}_blocked{sizes}_{letters}"
-        return constant_of(np.ascontiguousarray(moved), new_type, key)
+        parts = self.parts()
+        sizes, order = self._static(kind, parts), [parts.index(p) for p in self.order]
+
+        def make(array: np.ndarray, out: np.ndarray) -> None:
+            np.copyto(out, np.transpose(array.reshape(sizes), order))
+
+        letters = "".join(f"{d}{'i' if inner else ''}" for d, inner in self.order)
+        blocks = "x".join(str(size) for _, size in self.blocks)
+        return derived_constant(op, make, new_type, f"blocked{blocks}_{letters}")
 
 
 def _moved(
