@@ -37,6 +37,8 @@ class Recipe:
     """Writes the result for the payloads of the sources to an array of `dtype` and `shape`."""
     dtype: np.dtype
     shape: tuple[int, ...]
+    name: str = ""
+    """Equal names make equal results of equal sources; the blob is named after it."""
 
     @property
     def size(self) -> int:
@@ -104,11 +106,17 @@ class Blob:
         """
         The payload, as something with the buffer interface; decoded or computed on the first call.
         """
-        self.was_read = True
+        self.mark_read()
         if self._array is None and self._data is None:
             self._data = self.payload()
             self._hex = None
         return self.payload()
+
+    def mark_read(self) -> None:
+        """Records that the bytes were looked at, and with them those they are computed from."""
+        self.was_read = True
+        for source in () if self.recipe is None else self.recipe.sources:
+            source.mark_read()
 
     def payload(self) -> Any:
         """The payload without keeping it: decoded or computed again at each call."""

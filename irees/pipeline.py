@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,11 +22,12 @@ from irees.dialects.irees_target import assign_target, drop_target
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, PluginError, UnsupportedError
 from irees.insertion import insertions_of
+from irees.layers import shorten
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase, Ready
 from irees.places import PART, inserted_passes, is_optional, with_insertions
-from irees.remarks import remark
-from irees.rewrites import limited
+from irees.remarks import collect, remark, tell
+from irees.rewrites import is_observed, limited
 from irees.target import Target
 from irees.transforms import load_pass
 from irees.transforms.utils.upstream_passes import OWN as UPSTREAM
@@ -91,6 +93,9 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
         ),
     )
 
+
+DISPATCHES = "dispatch-creation"
+"""The phase that cuts a program into kernels."""
 
 GLOBAL_OPT = """
     inline-custom-ops convert-elementwise-to-linalg expand-arith keep-inits insert-shape-checks
@@ -199,7 +204,7 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
             TENSORS | {"irees"},
         ),
         Phase(
-            "dispatch-creation",
+            DISPATCHES,
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
                 a("annotate-dispatches"),
@@ -309,13 +314,18 @@ def run_phases(
     optional = optional_passes(options)
     target = Target.parse(options.target)
     assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
+    whole = (part, start, to, before, listener, after) == (False, *[None] * 5)
     disabled = disabled_passes(options, target)
-    without, verify_each, pristine = set(disabled), False, module.clone()
+    without, verify_each, pristine = set(disabled), False, None
     while True:
+        flags = {"without": without, "verify_each": verify_each}
         try:
             with limited(options.rewrite_limit):
-                for phase in todo[chosen]:
-                    flags = {"without": without, "verify_each": verify_each}
+                rest = todo[chosen]
+                if whole and may_shorten(options):
+                    rest, pristine = lower_short(ctx, module, rest, flags, pristine)
+                pristine = pristine or module.clone()
+                for phase in rest:
                     phase.run(ctx, module, listener, before, ready, **flags)
                     if after is not None:
                         after(phase.name, module, 0.0)
@@ -334,7 +344,41 @@ def run_phases(
                 todo = phases(replace(options, disable_pass=tuple(without)), part=part)
             else:
                 raise
-            restore(module, pristine)
+            if pristine is not None:
+                restore(module, pristine)
+
+
+def may_shorten(options: Options) -> bool:
+    """Returns whether nothing observes, counts or traces what passes do to each single layer."""
+    plain = options.passes, options.trace_dispatch_tensors, options.time_dispatches
+    return not any(plain) and not options.devices and not is_observed()
+
+
+def lower_short(
+    ctx: Context,
+    module: ModuleOp,
+    todo: Sequence[Phase],
+    flags: dict[str, Any],
+    pristine: ModuleOp | None,
+) -> tuple[Sequence[Phase], ModuleOp | None]:
+    """
+    Runs the phases up to the cut into kernels with few of many equal layers (`irees.layers`).
+
+    Returns the phases that are left to run, all if that was not possible, and the module as it was.
+    """
+    short = shorten(module)
+    if short is None:
+        return todo, pristine
+    last = [phase.name for phase in todo].index(DISPATCHES) + 1
+    with collect() as remarks:
+        for phase in todo[:last]:
+            phase.run(ctx, short.module, **flags)
+        if not short.extend():
+            return todo, pristine
+    for each in remarks:
+        tell(each)
+    former = take_contents(module, short.module)
+    return todo[last:], pristine or former
 
 
 def between(todo: Sequence[Phase], start: str | None, to: str | None) -> slice:
@@ -374,11 +418,16 @@ def disabled_passes(options: Options, target: Target) -> frozenset[str]:
 
 def restore(module: ModuleOp, pristine: ModuleOp) -> None:
     """Makes a module what it was, in place."""
-    fresh = pristine.clone()
+    take_contents(module, pristine.clone()).body.drop_all_references()
+
+
+def take_contents(module: ModuleOp, fresh: ModuleOp) -> ModuleOp:
+    """Makes a module what another one is, which it uses up. Returns what it was."""
+    former = ModuleOp(module.detach_region(module.body), attributes=module.attributes)
     module.attributes = fresh.attributes
     module.properties = fresh.properties
-    module.detach_region(module.body).drop_all_references()
     module.add_region(fresh.detach_region(fresh.body))
+    return former
 
 
 @dataclass(frozen=True)

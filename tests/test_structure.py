@@ -31,6 +31,7 @@ LAYERS = (
     {"testing", "dynamo"},
     {
         "pipeline",
+        "layers",
         "phase",
         "universe",
         "compiler",

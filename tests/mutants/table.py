@@ -49,6 +49,7 @@ WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
 MERGED_TESTS = ("tests/properties/test_merged_sums.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
+LAYER_TESTS = ("tests/test_layers.py",)
 
 MUTANTS = (
     Mutant(
@@ -1488,6 +1489,54 @@ MUTANTS = (
         "            target.array[...] = value\n",
         "            del target, value\n",
         ("tests/test_accelerators.py", "tests/test_probe.py"),
+    ),
+    Mutant(
+        "A140",
+        "a pass may read the weights of one layer and decide for all",
+        "irees/layers.py",
+        "        return not any(blob.was_read for blob in self.places)\n",
+        "        return True\n",
+        LAYER_TESTS,
+    ),
+    Mutant(
+        "A141",
+        "a value of a layer that is left out is taken from another one",
+        "irees/layers.py",
+        "    if weights is None or reaches_into(sequence, run, cut):\n",
+        "    if weights is None:\n",
+        LAYER_TESTS,
+    ),
+    Mutant(
+        "A142",
+        "copies of a layer keep its weights",
+        "irees/layers.py",
+        "            return self.table[place[0] + layers][place[1]]\n",
+        "            return self.table[place[0]][place[1]]\n",
+        LAYER_TESTS,
+    ),
+    Mutant(
+        "A143",
+        "what follows the copies uses the layer that was copied",
+        "irees/layers.py",
+        "        return None if place is None else self.ops[place + distance].results[value.index]\n",
+        "        return None if place is None else self.ops[place].results[value.index]\n",
+        LAYER_TESTS,
+    ),
+    Mutant(
+        "A144",
+        "computing a weight does not read those it is computed from",
+        "irees/blobs.py",
+        "            source.mark_read()\n",
+        "            pass\n",
+        LAYER_TESTS,
+    ),
+    Mutant(
+        "A145",
+        "the last panel is not filled up with zeros",
+        "irees/transforms/global_opt/pack_constant_operands.py",
+        "            out[whole, ..., rest:] = 0\n",
+        "",
+        ("tests/transforms/global_opt/test_derived_constants.py",),
     ),
     *ACCESS_MUTANTS,
     *DEVICE_MUTANTS,

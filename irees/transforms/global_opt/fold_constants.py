@@ -19,6 +19,7 @@ IREE: `JitGlobals`, with the same growth rule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -142,10 +143,10 @@ def transposed(op: linalg.GenericOp, order: list[int]) -> arith.ConstantOp:
     assert isinstance(source, arith.ConstantOp)
     assert isinstance(kind, TensorType)
 
-    def make(array: np.ndarray, out: np.ndarray) -> None:
-        np.copyto(out, np.transpose(array, order))
+    def make(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+        np.copyto(out, np.transpose(arrays[0], order))
 
-    return derived_constant(source, make, kind, f"transposed{''.join(map(str, order))}")
+    return derived_constant([source], make, kind, f"transposed{''.join(map(str, order))}")
 
 
 def fold(op: Operation) -> arith.ConstantOp | None:

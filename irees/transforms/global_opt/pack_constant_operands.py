@@ -193,6 +193,10 @@ class Panels:
             np.copyto(out[whole, ..., :rest], moved[..., whole * columns :])
             out[whole, ..., rest:] = 0
 
+    def make(self, arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+        """Packs the only array into `out`, as a recipe of a constant."""
+        self.pack(arrays[0], out)
+
     def _in_groups(self, moved: np.ndarray) -> np.ndarray:
         *outer, depth, size = moved.shape
         panels, groups = -(-size // self.columns), -(-depth // self.group)
@@ -250,7 +254,7 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
     layout = f"packed{columns}" + (f"x{side.group}" if side.group > 1 else "")
     suffix = f"{layout}_" + "".join(map(str, order))
     packed = TensorType(kind.get_element_type(), panels.shape(kind.get_shape()))
-    new = derived_constant(constant, panels.pack, packed, suffix)
+    new = derived_constant([constant], panels.make, packed, suffix)
     new.location = constant.location
     Rewriter.insert_op(new, InsertPoint.before(op))
     rest = [exprs[i] for i in order]

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    ShapedType,
     TensorType,
 )
 from xdsl.ir import Block, SSAValue
@@ -79,33 +80,40 @@ def constant_of(array: np.ndarray, kind: TensorType, key: str | None = None) -> 
     return arith.ConstantOp(resource_attr(blob, kind))
 
 
+Make = Callable[[Sequence[np.ndarray], np.ndarray], None]
+"""Computes an array from those of the sources, and writes it to the last argument."""
+
+
 def derived_constant(
-    source: arith.ConstantOp,
-    make: Callable[[np.ndarray, np.ndarray], None],
-    kind: TensorType,
-    suffix: str,
+    sources: Sequence[arith.ConstantOp], make: Make, kind: TensorType, suffix: str, name: str = ""
 ) -> arith.ConstantOp:
     """
-    Returns a tensor constant computed from another one: `make` gets its array, and the array that
-    it fills. A resource is only computed when its bytes are read; its name gets the suffix.
+    Returns a tensor constant computed from others. If one is a resource it is computed when its
+    bytes are read. Results with equal names (by default, suffixes) and sources are equal.
     """
-    dtype, shape, value = dtype_of(kind.get_element_type()), kind.get_shape(), source.value
-    if not isinstance(value, DenseResourceAttr):
-        array = np.empty(shape, dtype)
-        known = array_of(source)
-        assert isinstance(known, np.ndarray)
-        make(known, array)
-        return constant_of(array, kind)
-    blob, type_ = blob_of(value), value.type
-    given, element = tuple(type_.get_shape()), type_.get_element_type()
-    what = f"resource {blob.key!r}"
-    # Recipes outlive the IR: this one refers to types, and not to ops.
+    dtype, shape = dtype_of(kind.get_element_type()), tuple(kind.get_shape())
+    blobs = [blob_of(s.value) for s in sources if isinstance(s.value, DenseResourceAttr)]
+    # A recipe outlives the IR: it refers to types and attributes, not to ops.
+    types = [s.value.type for s in sources if isinstance(s.value, DenseResourceAttr)]
+    values = [None if isinstance(s.value, DenseResourceAttr) else s.value for s in sources]
 
     def fill(payloads: Sequence[Any], out: np.ndarray) -> None:
-        make(decode_elements(payloads[0], element, given, what=what), out)
+        found = iter([_decoded(*pair) for pair in zip(payloads, types, strict=True)])
+        make([next(found) if v is None else constant_array(v) for v in values], out)
 
-    recipe = Recipe((blob,), fill, dtype, tuple(shape))
-    return arith.ConstantOp(resource_attr(Blob(f"{blob.key}_{suffix}", recipe=recipe), kind))
+    if not blobs:
+        array = np.empty(shape, dtype)
+        fill([], array)
+        return constant_of(array, kind)
+    rest = [str(value) for value in values if value is not None]
+    name = f"{name or suffix} of {[str(each) for each in types]} {rest}"
+    recipe = Recipe(tuple(blobs), fill, dtype, shape, name)
+    return arith.ConstantOp(resource_attr(Blob(f"{blobs[0].key}_{suffix}", recipe=recipe), kind))
+
+
+def _decoded(payload: Any, kind: ShapedType) -> np.ndarray:
+    shape = tuple(kind.get_shape())
+    return decode_elements(payload, kind.get_element_type(), shape, what="a weight")
 
 
 def take_in_constants(block: Block) -> None:

@@ -122,7 +122,7 @@ def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
         new.location = old.location
         Rewriter.insert_op(new, InsertPoint.before(contraction))
         contraction.operands[weights.position] = new.result
-        added = with_constants(op, loop.position, [shift])
+        added = with_constants(op, loop.position, [constant_of(shift, _type_of(shift))])
         argument = added.body.block.args[len(added.inputs) - 1]
         last = next(o for o in added.body.block.ops if o is steps[-1].op)
         plus = arith.AddfOp(steps[0].value, argument)
@@ -151,12 +151,12 @@ def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:
     if not ends:
         return None
     try:
-        arrays = channel.evaluate([], ends)
+        constants = channel.derived(ends)
     except (UnsupportedError, RuntimeTrap):
         return None
     if not may_rewrite(NAME, op, "fold_known of linalg.generic"):
         return None
-    added = with_constants(op, loop, arrays)
+    added = with_constants(op, loop, constants)
     first = len(added.inputs) - len(ends)
     for number, value in enumerate(ends):
         value.replace_all_uses_with(added.body.block.args[first + number])
@@ -164,21 +164,19 @@ def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:
 
 
 def with_constants(
-    op: linalg.GenericOp, loop: int, arrays: Sequence[np.ndarray]
+    op: linalg.GenericOp, loop: int, constants: Sequence[arith.ConstantOp]
 ) -> linalg.GenericOp:
     """The op with more inputs, constants along a loop, which its body does not read yet."""
     count, indexing = len(op.inputs), maps(op)
     along = select_dims(indexing[0].num_dims, [loop])
     inputs = list(op.inputs)
     body = op.detach_region(op.body)
-    for array in arrays:
-        kind = _type_of(array)
-        constant = constant_of(np.ascontiguousarray(array), kind)
+    for constant in constants:
         constant.location = op.location
         Rewriter.insert_op(constant, InsertPoint.before(op))
-        body.block.insert_arg(kind.get_element_type(), len(inputs))
+        body.block.insert_arg(element_type(constant.result), len(inputs))
         inputs.append(constant.result)
-    new_maps = [*indexing[:count], *([along] * len(arrays)), *indexing[count:]]
+    new_maps = [*indexing[:count], *([along] * len(constants)), *indexing[count:]]
     new = generic(inputs, op.outputs, new_maps, iterators(op), body)
     new.attributes.update(op.attributes)
     new.location = op.location

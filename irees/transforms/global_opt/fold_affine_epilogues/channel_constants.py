@@ -9,19 +9,26 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DenseResourceAttr, Float32Type, Float64Type, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from irees.dialects.resources import dtype_of
 from irees.interpreters import evaluate
-from irees.transforms.utils.constants import array_of, is_large_splat
+from irees.transforms.utils.constants import (
+    Make,
+    array_of,
+    constant_of,
+    derived_constant,
+    is_large_splat,
+)
 from irees.transforms.utils.structured import element_type, generic, maps
 from irees.transforms.utils.tensors import ScalarBuilder
 
 SCALING = frozenset((arith.MulfOp.name, arith.DivfOp.name))
 ADDING = frozenset((arith.AddfOp.name, arith.SubfOp.name))
+_FLOATS = (Float32Type, Float64Type)
 
 
 @dataclass(frozen=True)
@@ -70,11 +77,52 @@ class Channel:
         Returns arrays with one element per channel: s and t of the chain x * s + t (if `steps` is
         not empty), then `values`. Raises UnsupportedError or RuntimeTrap if evaluation fails.
         """
-        inputs = list(self.constants.values())
-        kinds = [element_type(v) for v in values]
-        kinds = [steps[0].value.type] * 2 + kinds if steps else kinds
-        size = inputs[0].result.type.get_shape()[0]  # pyright: ignore
-        empties = [tensor.EmptyOp([], TensorType(kind, [size])) for kind in kinds]
+        known = [array_of(c) for c in self.constants.values()]
+        return evaluate(self.as_op(steps, values), [*known, *self._inits(steps, values)])
+
+    def derived(self, values: Sequence[SSAValue]) -> list[arith.ConstantOp]:
+        """
+        Returns `values` as constants with one element per channel. They are computed when their
+        bytes are needed if no element can make that trap. Raises as `evaluate`.
+        """
+        sources = list(self.constants.values())
+        resources = any(isinstance(c.value, DenseResourceAttr) for c in sources)
+        kinds = [TensorType(v.type, [self.size]) for v in values]
+        if not resources or not all(isinstance(v.type, _FLOATS) for v in self.known):
+            arrays = self.evaluate([], values)
+            return [constant_of(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
+        op, inits = self.as_op([], values), self._inits([], values)
+        # What the interpreter lacks is found out now.
+        ones = [np.ones(self.size, dtype_of(element_type(c.result))) for c in sources]
+        evaluate(op, [*ones, *inits])
+
+        def maker(number: int) -> Make:
+            def make(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+                np.copyto(out, evaluate(op, [*arrays, *inits])[number])
+
+            return make
+
+        return [
+            derived_constant(sources, maker(n), kind, f"channel{n}", f"{n} of {op}")
+            for n, kind in enumerate(kinds)
+        ]
+
+    @property
+    def size(self) -> int:
+        """The number of channels."""
+        kind = next(iter(self.constants.values())).result.type
+        assert isinstance(kind, TensorType)
+        return kind.get_shape()[0]
+
+    def _kinds(self, steps: Sequence[Step], values: Sequence[SSAValue]) -> list[Attribute]:
+        return [*([steps[0].value.type] * 2 if steps else []), *(v.type for v in values)]
+
+    def _inits(self, steps: Sequence[Step], values: Sequence[SSAValue]) -> list[np.ndarray]:
+        return [np.zeros(self.size, dtype_of(kind)) for kind in self._kinds(steps, values)]
+
+    def as_op(self, steps: Sequence[Step], values: Sequence[SSAValue]) -> linalg.GenericOp:
+        """The op that computes what `evaluate` returns. It is in no block and uses no constant."""
+        kinds = self._kinds(steps, values)
         block = Block(arg_types=[*(a.type for a in self.constants), *kinds])
         mapping = dict[SSAValue, SSAValue](zip(self.constants, block.args, strict=False))
         b = ScalarBuilder(block)
@@ -85,16 +133,12 @@ class Channel:
         if steps:
             results = [*coefficients(steps, mapping, b), *results]
         block.add_op(linalg.YieldOp(*results))
-        indexing = [AffineMap.identity(1)] * (len(inputs) + len(kinds))
-        op = generic(
-            [c.result for c in inputs], [e.tensor for e in empties], indexing, ["parallel"],
-            Region(block),
-        )  # fmt: skip
-        try:
-            nothing = [np.zeros(size, dtype_of(kind)) for kind in kinds]
-            return evaluate(op, [*(array_of(c) for c in inputs), *nothing])
-        finally:
-            op.erase()
+        shapes = [*(c.result.type for c in self.constants.values())]
+        shapes += [TensorType(kind, [self.size]) for kind in kinds]
+        operands = [tensor.EmptyOp([], shape).tensor for shape in shapes]
+        indexing = [AffineMap.identity(1)] * len(operands)
+        inputs, outputs = operands[: len(self.constants)], operands[len(self.constants) :]
+        return generic(inputs, outputs, indexing, ["parallel"], Region(block))
 
 
 def coefficients(

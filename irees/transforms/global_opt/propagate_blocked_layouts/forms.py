@@ -177,12 +177,12 @@ class Form:
         parts = self.parts()
         sizes, order = self._static(kind, parts), [parts.index(p) for p in self.order]
 
-        def make(array: np.ndarray, out: np.ndarray) -> None:
-            np.copyto(out, np.transpose(array.reshape(sizes), order))
+        def make(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+            np.copyto(out, np.transpose(arrays[0].reshape(sizes), order))
 
         letters = "".join(f"{d}{'i' if inner else ''}" for d, inner in self.order)
         blocks = "x".join(str(size) for _, size in self.blocks)
-        return derived_constant(op, make, new_type, f"blocked{blocks}_{letters}")
+        return derived_constant([op], make, new_type, f"blocked{blocks}_{letters}")
 
 
 def _moved(
