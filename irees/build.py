@@ -128,12 +128,10 @@ class Texts:
         """All texts, with manifest and constants."""
         executables = [o for o in module.body.block.ops if isinstance(o, ExecutableOp)]
         names = [o.sym_name.data for o in executables]
+        if self.program is None or list(self.program.unit.kernels) != names:
+            return print_program(module, self.backend)
         # Executables that were guarded after they were printed must be printed again.
-        if (
-            self.program is None
-            or list(self.program.unit.kernels) != names
-            or any(is_guarded(o) for o in executables)
-        ):
+        if not self.program.print_again(filter(is_guarded, executables)):
             return print_program(module, self.backend)
         return self.program.finish()
 

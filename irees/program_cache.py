@@ -29,7 +29,7 @@ from irees.blobs import Blob, release_pages
 from irees.frontends.mlir.sections import Source
 from irees.options import Options
 from irees.plugins import active
-from irees.runtime.alignment import CACHE_LINE
+from irees.runtime.alignment import CACHE_LINE, aligned_rooms
 from irees.runtime.cache import default_cache, digest_of, key_of
 from irees.runtime.dtypes import numpy_dtype
 from irees.runtime.program import Program
@@ -91,12 +91,14 @@ def weight_digests(source: Source) -> Iterator[bytes]:
     group: list[memoryview] = []
     size = 0
     for name in sorted(source.blobs):
-        group.append(memoryview(source.blobs[name].raw()))
-        size += group[-1].nbytes
-        if size >= MAPPED_BYTES:
-            yield digest_of(*group)
-            release_pages(group[-1])
-            group, size = [], 0
+        raw = memoryview(source.blobs[name].raw()).cast("B")
+        for start in range(0, raw.nbytes, MAPPED_BYTES):
+            group.append(raw[start : start + MAPPED_BYTES])
+            size += group[-1].nbytes
+            if size >= MAPPED_BYTES:
+                yield digest_of(*group)
+                release_pages(group[-1])
+                group, size = [], 0
     if group:
         yield digest_of(*group)
         release_pages(group[-1])
@@ -170,12 +172,15 @@ def find(key: str, blobs: Mapping[str, Blob]) -> Built | None:
         cubins[name] = bytes(entry[at : at + size])
         at += size
     constants: dict[str, np.ndarray[Any, Any]] = {}
-    from_source: dict[str, str] = {}
-    for name, (dtype, shape, origin) in header["constants"].items():
+    described = header["constants"].items()
+    from_source = {name: origin for name, (_, _, origin) in described if origin is not None}
+    rooms = iter(aligned_rooms([blobs[origin].size for origin in from_source.values()]))
+    for name, (dtype, shape, origin) in described:
         kind = np.dtype(_named(dtype))
         if origin is not None:
-            from_source[name] = origin
-            data = np.frombuffer(blobs[origin].bytes(), kind)
+            room = next(rooms)
+            blobs[origin].fill(room)
+            data = room.view(kind)
         else:
             at += -at % CACHE_LINE
             count = int(np.prod(shape, dtype=np.int64))

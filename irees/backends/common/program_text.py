@@ -100,6 +100,15 @@ def joined_texts(texts: Mapping[str, str]) -> str:
     return "\n".join(parts)
 
 
+@dataclass(frozen=True)
+class Printed:
+    """A kernel as texts: its own by name, its launcher for the host's, the vector types of that."""
+
+    texts: dict[str, str]
+    launcher: str
+    vectors: dict[str, None]
+
+
 class ProgramText:
     """
     Prints a module kernel by kernel, each as soon as its code is final.
@@ -111,8 +120,9 @@ class ProgramText:
         self.module = module
         self.backend = backend
         self.unit = backend.unit()
-        self.texts: dict[str, str] = {}
-        self.launchers: list[str] = []
+        self.printed: dict[str, Printed] = {}
+        self.trapping: set[str] = set()
+        """Executables that have traps."""
         self.host = Expressions()
         for op in module.body.block.ops:
             if not isinstance(op, ExecutableOp | func.FuncOp | memref.GlobalOp):
@@ -123,22 +133,41 @@ class ProgramText:
 
     def print_kernel(self, executable: ExecutableOp) -> dict[str, str]:
         """Prints the next executable, in module order; returns its texts by name."""
-        name = f"irees_k{len(self.unit.kernels)}"
-        self.unit.kernels[executable.sym_name.data] = name
+        symbol = executable.sym_name.data
+        name = self.unit.kernels.setdefault(symbol, f"irees_k{len(self.unit.kernels)}")
         function = next(f for f in executable.walk() if isinstance(f, func.FuncOp))
+        before = len(self.unit.traps)
         texts, launcher, expressions = self.backend.kernel(function, name, self.unit)
-        self.texts |= texts
-        self.launchers.append(launcher)
-        self.host.vectors |= expressions.vectors
+        self.printed[symbol] = Printed(texts, launcher, expressions.vectors)
+        if len(self.unit.traps) > before:
+            self.trapping.add(symbol)
         return texts
+
+    def print_again(self, executables: Iterable[ExecutableOp]) -> bool:
+        """
+        Prints executables that have changed since they were printed. Returns whether that was
+        possible: traps, and the launches of a device, are numbered in the order of all kernels.
+        """
+        changed = list(executables)
+        if changed and self.backend.finish is not None:
+            return False
+        if any(executable.sym_name.data in self.trapping for executable in changed):
+            return False
+        for executable in changed:
+            self.print_kernel(executable)
+        return not any(executable.sym_name.data in self.trapping for executable in changed)
 
     def finish(self) -> Sources:
         """Returns the whole program. Call it after all kernels are printed."""
         top = self.module.body.block.ops
         public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
         constants = held(self.globals)
-        self.texts["host"] = self._host(public)
-        sources = Sources(self.texts, self._manifest(public, constants), constants)
+        texts: dict[str, str] = {}
+        for each in self.printed.values():
+            texts |= each.texts
+            self.host.vectors |= each.vectors
+        texts["host"] = self._host(public)
+        sources = Sources(texts, self._manifest(public, constants), constants)
         if self.backend.finish is not None:
             self.backend.finish(self.unit, sources)
         return sources
@@ -146,7 +175,8 @@ class ProgramText:
     def _host(self, public: list[func.FuncOp]) -> str:
         """The host text: launchers, kernel prototypes, function entries."""
         prototype = "int32_t {}(const irees_runtime *, void *const *, const int64_t *, int32_t *);"
-        host = [*self.launchers, *map(prototype.format, self.unit.kernels.values())]
+        launchers = (each.launcher for each in self.printed.values())
+        host = [*launchers, *map(prototype.format, self.unit.kernels.values())]
         for number, function in enumerate(public):
             p = self.backend.printer(self.unit, Expressions())
             host.append(entry(p, function, number))

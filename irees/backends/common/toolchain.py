@@ -38,6 +38,13 @@ STDERR_LINES = 20
 NATIVE = Path(__file__).parents[2] / "runtime" / "native"
 
 _OPTIMIZATION = {0: "-O0", 1: "-O1", 2: "-O3", 3: "-O3"}
+HOST = "host"
+"""The name of the text that calls the kernels."""
+LARGE_HOST = 128 << 10
+"""
+Characters of a host text that is compiled without optimization: it has hundreds of calls in a row,
+and gcc's analysis of pointers takes time that grows with their square.
+"""
 # gnu11, because c11 enables trigraphs. IR semantics need wrapping signed overflow and no
 # type-based aliasing. errno and float traps are off: neither changes a result.
 _COMPILE_FLAGS = (
@@ -183,7 +190,7 @@ class LibraryCompiler:
         self.target = target or cpu_target()
         self.fp, self.opt_level, self.defines = fp, opt_level, tuple(defines)
         self.build = _Build(self.store)
-        self.commands: dict[Language, tuple[tuple[str, ...], tuple[Any, ...]]] = {}
+        self.commands: dict[tuple[Language, int], tuple[tuple[str, ...], tuple[Any, ...]]] = {}
 
     def __enter__(self) -> LibraryCompiler:
         return self
@@ -216,15 +223,16 @@ class LibraryCompiler:
 
     def _job(self, name: str, text: str, language: Language) -> tuple[str, Job]:
         """The cache key of a text's object, and the job that compiles it."""
-        if language not in self.commands:
+        level = 0 if name == HOST and len(text) > LARGE_HOST else self.opt_level
+        if (language, level) not in self.commands:
             compiler = find_compiler(language)
-            flags = _compile_flags(compiler, language, self.target, self.fp, self.opt_level)
+            flags = _compile_flags(compiler, language, self.target, self.fp, level)
             flags += [f"-D{name}" for name in self.defines]
             header = (NATIVE / "irees.h").read_bytes()
             features = " ".join(sorted(host_features())) if "native" in " ".join(flags) else ""
             common = (FORMAT, compiler.identity, " ".join(flags), features, header)
-            self.commands[language] = ((*compiler.command, *flags), common)
-        command, common = self.commands[language]
+            self.commands[language, level] = ((*compiler.command, *flags), common)
+        command, common = self.commands[language, level]
         return key_of(*common, text), Job(name, text, command, language)
 
 

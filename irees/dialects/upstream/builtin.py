@@ -25,6 +25,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRLexer
 
+from . import _core
+
 STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
 """String literal of xDSL's lexer, with possessive quantifiers (no backtracking)."""
 
@@ -51,7 +53,8 @@ def _allow_symbols(method: str, kind: AffineBinaryOpKind) -> None:
 
 @cache
 def patch() -> None:
-    """Patches xDSL's float constants, string lexing and affine operators, once."""
+    """Patches xDSL's IR classes, float constants, string lexing and affine operators, once."""
+    _core.patch()
     _allow_symbols("__mul__", AffineBinaryOpKind.Mul)
     _allow_symbols("__floordiv__", AffineBinaryOpKind.FloorDiv)
     _allow_symbols("__mod__", AffineBinaryOpKind.Mod)

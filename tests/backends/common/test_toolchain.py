@@ -82,6 +82,21 @@ def test_only_the_changed_text_is_compiled(store):
     assert store.counts.misses == before + 2  # the library and one object
 
 
+def test_a_large_host_text_is_not_optimized(store, fake, tmp_path, monkeypatch):
+    fake(f'echo "$@" >> {tmp_path}/log; exec $CC "$@"')
+    monkeypatch.setattr(toolchain, "LARGE_HOST", len(ANSWER))
+    longer = ANSWER.replace("answer", "longer_answer")
+
+    def unoptimized(name: str, text: str) -> bool:
+        compile_library({name: text}, store=store)
+        lines = (tmp_path / "log").read_text().splitlines()
+        return "-O0" in [line for line in lines if " -c " in line][-1]
+
+    assert not unoptimized("host", ANSWER)
+    assert not unoptimized("k", longer)
+    assert unoptimized("host", longer)
+
+
 def test_builds_are_reproducible(tmp_path):
     sources = {"a": ANSWER, "b": "int b(void) { return 1; }"}
     first = compile_library(sources, store=Cache(tmp_path / "1"))

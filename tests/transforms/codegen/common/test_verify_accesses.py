@@ -11,6 +11,10 @@ import functools
 import pytest
 
 import irees
+from irees.backends.c.backend import BACKEND
+from irees.backends.common.program_text import ProgramText, print_program
+from irees.build import is_guarded
+from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError
 
 TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
@@ -214,3 +218,25 @@ def test_what_a_program_does_not_declare_is_guarded():
     """Ranks are counted: no inequality says that they are inside."""
     text = SORT.replace("7x13", "2x4096")
     assert accesses(text, "cpu:x86-64-v3")["guarded"] > 0
+
+
+@pytest.mark.parametrize("trap", [False, True])
+def test_kernels_that_are_guarded_are_printed_again(trap, monkeypatch):
+    """Texts are those of the module as it is in the end, also where kernels have traps."""
+    again: list[int] = []
+    print_again = ProgramText.print_again
+
+    def counted(self, executables):
+        changed = list(executables)
+        again.append(len(changed))
+        if trap:
+            self.trapping.update(e.sym_name.data for e in changed)
+        return print_again(self, changed)
+
+    monkeypatch.setattr(ProgramText, "print_again", counted)
+    text = SORT.replace("7x13", "2x4096")
+    program = irees.compile(text, target="cpu:x86-64-v3")
+    module = irees.compile(text, target="cpu:x86-64-v3", to="verification")
+    assert program.sources == print_program(module, BACKEND).texts
+    assert again == [sum(is_guarded(op) for op in module.ops if isinstance(op, ExecutableOp))]
+    assert again[0] > 0
