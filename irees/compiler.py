@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from irees.phase import Announcement, Listener
     from irees.runtime.device_program import DeviceProgram
 
-YOUNG_OBJECTS = 50_000
+YOUNG_OBJECTS = 200_000
 """Threshold of the youngest GC generation during compilation, in allocated objects."""
 
 _compiling = threading.Lock()

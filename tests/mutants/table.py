@@ -49,6 +49,7 @@ WARPGROUPS = "tests/backends/cuda/test_warpgroups.py"
 CONTROL_FLOW_TESTS = ("tests/properties/test_control_flow.py",)
 MERGED_TESTS = ("tests/properties/test_merged_sums.py",)
 LAYOUT_TESTS = ("tests/properties/test_blocked_layouts.py",)
+TEMPLATE_TESTS = ("tests/frontends/mlir/test_templates.py",)
 LAYER_TESTS = ("tests/test_layers.py",)
 
 MUTANTS = (
@@ -1537,6 +1538,30 @@ MUTANTS = (
         "            out[whole, ..., rest:] = 0\n",
         "",
         ("tests/transforms/global_opt/test_derived_constants.py",),
+    ),
+    Mutant(
+        "A146",
+        "an op whose text fits has operands of any type",
+        "irees/frontends/mlir/templates.py",
+        "            if value is None or value.type != known.type or name in inner:\n",
+        "            if value is None or name in inner:\n",
+        TEMPLATE_TESTS,
+    ),
+    Mutant(
+        "A147",
+        "a name in a text may stand for two in the one that it fits",
+        "irees/frontends/mlir/templates.py",
+        "            if found is None or known.setdefault(number, found[0]) != found[0]:\n",
+        "            if found is None:\n",
+        TEMPLATE_TESTS,
+    ),
+    Mutant(
+        "A148",
+        "names in strings are those of values",
+        "irees/frontends/mlir/templates.py",
+        ' or any("%" in s for s in _STRING.findall(text)):\n',
+        ":\n",
+        TEMPLATE_TESTS,
     ),
     *ACCESS_MUTANTS,
     *DEVICE_MUTANTS,

@@ -104,7 +104,7 @@ def import_opened(
             ) from error
         admit(module)
         if verify:
-            verify_module(module)
+            verify_module(module, parser.copied)
     return module
 
 

@@ -7,7 +7,8 @@ xDSL's parser, extended for real programs and hardened against malicious input.
 * `dense<1> : tensor<1000000000xi32>` stays a single element.
 * Whatever exceeds `irees.limits` is rejected at its position: too many ops, too wide integers, too
   large affine maps, and aliases that grow exponentially.
-* A type like `tensor<1x64x112x112xf32>` is parsed only once per text, since xDSL's parsing is slow.
+* A type like `tensor<1x64x112x112xf32>` is parsed only once per text, since xDSL's parsing is slow,
+  and so is an op of linalg or tensor but for its operands (`templates.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from itertools import islice
 
 import numpy as np
 from xdsl.context import Context
@@ -38,6 +40,7 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import AffineMap, AffineSet
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from irees import limits
@@ -45,6 +48,7 @@ from irees.blobs import Blob, ResourceKey
 from irees.errors import IreesError
 
 from .admission import check_map, size_of
+from .templates import Templates
 
 MAX_SPLAT_BYTES = 1 << 20
 """Splat size in bytes above which a splat is stored as a single element."""
@@ -86,6 +90,9 @@ class ImportParser(Parser):
         """Offset of the innermost op or alias whose construction failed."""
         super().__init__(ctx, text, name)
         self.attribute_aliases: Aliases = Aliases()
+        self._templates = Templates(text)
+        self.copied: set[Operation] = set()
+        """Ops inside of others that were not parsed, since the text of an equal one was."""
 
     # Positions
 
@@ -104,6 +111,8 @@ class ImportParser(Parser):
 
     def parse_operation(self) -> Operation:
         start = self.pos
+        if (known := self._from_template(start)) is not None:
+            return known
         self._ops += 1
         if self._ops > limits.limit("ops"):
             raise limits.exceeded("ops", "the text has too many ops", location=self.place(start))
@@ -117,6 +126,28 @@ class ImportParser(Parser):
         if isinstance(op.location, UnknownLoc):
             line, column = self.line_and_column(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        # Uses of a large alias are charged where they are parsed.
+        if not self.attribute_aliases.large:
+            self._templates.add(op, start, self.pos, self.ssa_values)
+        return op
+
+    def _from_template(self, start: int) -> Operation | None:
+        """Returns the op at a place if its text is, but for names, that of an op before."""
+        found = self._templates.find(start, self.ssa_values)
+        if found is None or self._ops + 1 + len(found[0].lines) > limits.limit("ops"):
+            return None
+        template, names, end, op = found
+        self._ops += 1 + len(template.lines)
+        line, column = self.line_and_column(start)
+        places = [(line, column), *((line + down, across) for down, across in template.lines)]
+        for each, (row, place) in zip(op.walk(), places, strict=True):
+            each.location = FileLineColLoc(self._file, IntAttr(row), IntAttr(place))
+        for number, result in zip(template.results, op.results, strict=True):
+            result.name_hint = None
+            span = Span(start, start + len(names[number]), self.lexer.input)
+            self._register_ssa_definition(names[number][1:], [result], span)
+        self._resume_from(end)
+        self.copied.update(islice(op.walk(), 1, None))
         return op
 
     def _fail(self, start: int) -> None:

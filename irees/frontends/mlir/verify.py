@@ -9,6 +9,7 @@ terminator, that symbols are in a symbol table and are defined once, and the rul
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import StringAttr
@@ -27,15 +28,19 @@ _NOT_OURS = (RecursionError, MemoryError)
 """Exceptions that are not the op's fault. Any other one means malformed IR."""
 
 
-def verify_module(module: Operation) -> None:
-    """Raises a VerifyError for the first op that breaks a rule."""
+def verify_module(module: Operation, copied: Collection[Operation] = ()) -> None:
+    """
+    Raises a VerifyError for the first op that breaks a rule. The ops in the body of an op that is
+    `copied` use what they use in the op that they are copied from, which is verified.
+    """
     ops = list(module.walk(reverse=False))
     for op in ops:
         for value in op.operands:
             if not isinstance(value, BlockArgument | OpResult):
                 raise VerifyError("use of undeclared SSA value name", op=op)
     for op in ops:
-        _verify_op(op)
+        if op not in copied:
+            _verify_op(op)
     definitions = _Definitions()
     for region in module.regions:
         definitions.verify(region)
