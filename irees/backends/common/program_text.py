@@ -5,6 +5,7 @@ Prints a whole program, for any backend: kernel IR to texts, a manifest and cons
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -44,6 +45,8 @@ from irees.runtime.alignment import aligned_rooms
 from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
+FILLERS = 2
+"""Constants that are computed at once: one is packed while another one is decoded."""
 
 
 @dataclass
@@ -228,15 +231,16 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
 def held(globals_: Sequence[memref.GlobalOp]) -> dict[str, np.ndarray]:
     """
     The data of globals by name. Constant resources are decoded, or computed, where the program
-    keeps them: one at a time, in one aligned allocation.
+    keeps them: FILLERS at a time, in one aligned allocation.
 
     Raises OutOfMemoryError.
     """
     blobs = {op: blob for op in globals_ if (blob := _placed_blob(op)) is not None}
     try:
         rooms = dict(zip(blobs, aligned_rooms([b.size for b in blobs.values()]), strict=True))
-        for op, room in rooms.items():
-            blobs[op].fill(room)
+        with ThreadPoolExecutor(FILLERS) as pool:
+            for _ in pool.map(Blob.fill, blobs.values(), rooms.values()):
+                pass
     except (MemoryError, OSError):
         raise _too_large(sum(blob.size for blob in blobs.values()), next(iter(blobs))) from None
     constants: dict[str, np.ndarray] = {}
