@@ -10,7 +10,7 @@ comma    := ,
 FRONTENDS := tests/frontends tests/coverage
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test mutants prove test-models test-models-all operators zoo bench bench-gpu lint clean
+.PHONY: help demo test mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -47,6 +47,10 @@ zoo: $(VENV)/.models ## architectures with random weights, by both entries; writ
 bench: $(VENV)/.models ## time irees beside its peers; writes docs/performance.md and its plot
 	$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/bench.py --write docs/performance.md
+
+bench-breadth: $(VENV)/.models ## time many small programs beside irees' peers; writes docs/performance_breadth.md
+	$(BIN)/python -m pip install -q -e '.[bench]' openvino
+	$(BIN)/python benchmarks/breadth.py --write docs/performance_breadth.md
 
 # Which CuPy is installed where there is none: two of them in one environment break each other.
 CUDA ?= cuda12

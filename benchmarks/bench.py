@@ -28,11 +28,12 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import programs
 from contenders import CONTENDERS, Call, Open, TooSlow, time_limit
-from report import Result, page, plot, table
+from report import Heading, Result, page, plot, table
 
 from irees.backends.c.peaks import PeakMeter
 from irees.target import cpu_target
@@ -49,11 +50,32 @@ LEAST_LIMIT = 20.0
 """Seconds to get ready that every contender has."""
 
 
+SHORT = 2e-3
+"""Seconds for which a short call is repeated within a repetition."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Programs by name, who is measured with them, and how their page begins."""
+
+    names: Callable[[], list[str]]
+    program: Callable[[str, Path], programs.Program]
+    contenders: list[str]
+    heading: Heading = field(default_factory=Heading)
+    script: str = "bench.py"
+    defaults: dict[str, object] = field(default_factory=dict)
+    """Of options."""
+
+
 def timed(call: Call) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    """Seconds of one call; of a short one the least of those that fit into SHORT seconds."""
+    least, spent = float("inf"), 0.0
+    while spent < SHORT:
+        start = time.perf_counter()
+        call()
+        took = time.perf_counter() - start
+        least, spent = min(least, took), spent + took
+    return least
 
 
 def reason(error: BaseException) -> str:
@@ -127,14 +149,15 @@ def measure(result: Result, entries: list[Entry], meter: PeakMeter, repeat: int,
 class Row:
     """A program, the contenders that are ready for it, and the results, one per number of threads."""
 
-    def __init__(self, name: str, threads: list[int]):
+    def __init__(self, name: str, threads: list[int], suite: Suite):
         self.name = name
+        self.suite = suite
         self.results = [Result(name, count) for count in threads]
         self.ready: dict[str, Open] = {}
 
     def prepare(self, folder: Path, cache: Path, chosen: list[str], limit: float) -> None:
         """Makes the program and compiles it, as far as that does not depend on the threads."""
-        program = programs.program(self.name, folder)
+        program = self.suite.program(self.name, folder)
         done = Result(self.name, 0)
         for each in chosen:
             maker = CONTENDERS[each](folder, cache)
@@ -165,9 +188,9 @@ class Row:
         return entries
 
 
-def main() -> None:
-    """Measures, prints a line per row, and writes the page."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
+def parser_of(suite: Suite, description: str) -> argparse.ArgumentParser:
+    """The options of a suite."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", nargs="*", default=[], help="programs, of all")
     parser.add_argument("--skip", nargs="*", default=[], help="contenders to leave out")
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
@@ -178,28 +201,35 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=43.0, help="budget of the whole run")
     parser.add_argument("--cache", type=Path, help="keeps what IREE and Inductor compile")
     parser.add_argument("--prepare", action="store_true", help="compiles, and measures nothing")
-    parser.add_argument("--write", type=Path, help="the page; the plot lies beside it")
+    parser.add_argument("--write", type=Path, help="the page; the plot is stored beside it")
     parser.add_argument("--list", action="store_true", help="the names of the programs")
+    parser.set_defaults(**suite.defaults)
+    return parser
+
+
+def main(suite: Suite, description: str) -> None:
+    """Measures, prints a line per row, and writes the page."""
+    parser = parser_of(suite, description)
     options = parser.parse_args()
     if options.list:
-        print("\n".join(programs.names()))
+        print("\n".join(suite.names()))
         return
-    if unknown := set(options.only) - set(programs.names()):
+    if unknown := set(options.only) - set(suite.names()):
         parser.error(f"no program {', '.join(sorted(unknown))}; see --list")
     if options.write and not options.write.parent.is_dir():
         parser.error(f"no folder {options.write.parent} to write to")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    chosen = [name for name in CONTENDERS if name not in options.skip]
-    rows = [Row(name, options.threads) for name in options.only or programs.names()]
+    chosen = [name for name in suite.contenders if name not in options.skip]
+    rows = [Row(name, options.threads, suite) for name in options.only or suite.names()]
     with tempfile.TemporaryDirectory() as temporary:
-        results = run(rows, Path(temporary), chosen, options)
+        results = run(rows, Path(temporary), chosen, options, suite)
     if results and not options.prepare:
-        print(page(results, chosen, cpu_target().l3_bytes, how()))
+        print(page(results, chosen, cpu_target().l3_bytes, how(suite), suite.heading))
 
 
 def run(
-    rows: list[Row], folder: Path, chosen: list[str], options: argparse.Namespace
+    rows: list[Row], folder: Path, chosen: list[str], options: argparse.Namespace, suite: Suite
 ) -> list[Result]:
     """Visits each row as often as there is time for; the results of those that were measured."""
     meter, cache_bytes = PeakMeter(), cpu_target().l3_bytes
@@ -232,7 +262,7 @@ def run(
                         results.append(result)
                     print(table([result], chosen, cache_bytes)[2], flush=True)
                     if options.write:
-                        write(options.write, results, chosen, cache_bytes)
+                        write(options.write, results, chosen, cache_bytes, suite)
             except Exception as error:
                 print(f"{row.name}: {reason(error)}", file=sys.stderr, flush=True)
                 row.results.clear()
@@ -243,18 +273,21 @@ def run(
     return results
 
 
-def write(path: Path, results: list[Result], chosen: list[str], cache_bytes: int) -> None:
+def write(
+    path: Path, results: list[Result], chosen: list[str], cache_bytes: int, suite: Suite
+) -> None:
     """The page and the plot of what there is so far."""
     picture = path.with_suffix(".svg")
-    path.write_text(page(results, chosen, cache_bytes, how(), picture.name))
-    picture.write_text(plot(results))
+    heading = suite.heading
+    path.write_text(page(results, chosen, cache_bytes, how(suite), heading, picture.name))
+    picture.write_text(plot(heading.ordered(results)))
 
 
-def how() -> str:
+def how(suite: Suite) -> str:
     """When, where and by which command."""
     # Folders are this machine's own.
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    command = shlex.join(["python", "benchmarks/bench.py", *words])
+    command = shlex.join(["python", f"benchmarks/{suite.script}", *words])
     return (
         f"Made on {datetime.date.today()}, on {platform.machine()} ({processor()}), "
         f"{os.cpu_count()} cores, by `{command}`."
@@ -271,5 +304,8 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines), "unknown")
 
 
+PEERS = ["irees", "PyTorch", "Inductor", "ONNX Runtime", "IREE"]
+SUITE = Suite(programs.names, programs.program, PEERS)
+
 if __name__ == "__main__":
-    main()
+    main(SUITE, __doc__.split("\n")[1])

@@ -74,7 +74,11 @@ class Irees:
     def prepare(self, program: Program) -> Open:
         """Compiles."""
         self.flops = self.bytes = None
-        made = irees.compile(program.source)
+        if program.source is None:
+            arguments = tuple(tensors(program.inputs))
+            made = irees.compile(program.module, arguments, dynamic_shapes=program.dynamic)
+        else:
+            made = irees.compile(program.source)
         main = made.manifest["functions"][0]
         self.flops, self.bytes = main["flops"], main["bytes"]
 
@@ -125,7 +129,7 @@ class Inductor:
             1000
         )
         arguments = tensors(program.inputs)
-        compiled = torch.compile(program.module, dynamic=False)
+        compiled = torch.compile(program.module, dynamic=program.dynamic is not None)
 
         def at(threads: int) -> Call:
             torch.set_num_threads(threads)
@@ -139,6 +143,22 @@ class Inductor:
         return at
 
 
+def onnx_model(program: Program, folder: Path) -> Path:
+    """The file of what torch.onnx exports, or of the program's own ONNX model."""
+    path = folder / f"{program.name}.onnx"
+    if path.exists():
+        return path
+    if program.onnx is not None:
+        path.write_bytes(program.onnx())
+        return path
+    import torch
+
+    arguments = tuple(tensors(program.inputs))
+    options: dict[str, Any] = {"dynamo": True, "verbose": False, "dynamic_shapes": program.dynamic}
+    torch.onnx.export(program.module, arguments, str(path), **options)
+    return path
+
+
 class OnnxRuntime:
     """ONNX Runtime, all optimisations, of what torch.onnx exports."""
 
@@ -149,14 +169,7 @@ class OnnxRuntime:
         """Exports."""
         import onnxruntime
 
-        path = self.folder / f"{program.name}.onnx"
-        if program.onnx is not None:
-            path.write_bytes(program.onnx())
-        else:
-            import torch
-
-            arguments = tuple(tensors(program.inputs))
-            torch.onnx.export(program.module, arguments, str(path), dynamo=True, verbose=False)
+        path = onnx_model(program, self.folder)
 
         def at(threads: int) -> Call:
             options = onnxruntime.SessionOptions()
@@ -172,6 +185,42 @@ class OnnxRuntime:
         return at
 
 
+class OpenVino:
+    """OpenVINO of the same ONNX model, f32, tuned for latency."""
+
+    def __init__(self, folder: Path, cache: Path):
+        self.folder = folder
+
+    def prepare(self, program: Program) -> Open:
+        """Exports and converts."""
+        import openvino
+
+        core = openvino.Core()
+        model = core.read_model(onnx_model(program, self.folder))
+
+        def at(threads: int) -> Call:
+            options = {
+                "INFERENCE_NUM_THREADS": threads,
+                "PERFORMANCE_HINT": "LATENCY",
+                "INFERENCE_PRECISION_HINT": "f32",
+            }
+            compiled = core.compile_model(model, "CPU", options)
+            request = compiled.create_infer_request()
+            return lambda: request.infer(program.inputs, share_inputs=True)
+
+        return at
+
+
+def torch_text(program: Program) -> str:
+    """The program as torch-mlir imports it from PyTorch; IREE lowers its torch dialect itself."""
+    import torch
+    from torch_mlir import fx
+
+    arguments = tuple(tensors(program.inputs))
+    exported = torch.export.export(program.module, arguments, dynamic_shapes=program.dynamic)
+    return str(fx.export_and_import(exported, output_type="torch", func_name="main"))
+
+
 class Iree:
     """IREE, llvm-cpu for this machine; the highest opt level that compiles."""
 
@@ -182,7 +231,8 @@ class Iree:
         """Compiles, unless the folder of what was compiled before has it."""
         import iree.runtime as runtime
 
-        source, first = program.source, program.inputs[0]
+        source = program.source if program.source is not None else torch_text(program)
+        first = program.inputs[0]
         if isinstance(source, str) and "linalg_ext.sort" in source and first.shape[1] > QUADRATIC:
             raise TooSlow("not run: its sort takes time that grows with the square of the row")
         text = source if isinstance(source, str) else source.read_text()
@@ -227,4 +277,5 @@ CONTENDERS: dict[str, Callable[[Path], Any]] = {
     "Inductor": Inductor,
     "ONNX Runtime": OnnxRuntime,
     "IREE": Iree,
+    "OpenVINO": OpenVino,
 }

@@ -39,13 +39,18 @@ SORTS = ((64, 4096), (1, 1 << 22))
 
 @dataclass
 class Program:
-    """One row of the table. `onnx` makes the bytes of its ONNX model, where torch cannot."""
+    """
+    One row of the table. `source` is its MLIR; None when compilers take the torch module itself.
+    `onnx` makes the bytes of its ONNX model, where torch cannot. `dynamic` marks the dynamic dims
+    of the inputs, as for `torch.export.export`.
+    """
 
     name: str
-    source: str | Path
+    source: str | Path | None
     inputs: list[np.ndarray]
     module: Any
     onnx: Callable[[], bytes] | None = None
+    dynamic: tuple[Any, ...] | None = None
 
 
 def names() -> list[str]:

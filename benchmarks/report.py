@@ -69,6 +69,21 @@ class Result:
         return f"{amount / median(mine) / 1e6:{digits}}{share}"
 
 
+@dataclass(frozen=True)
+class Heading:
+    """How a page begins, and in which order its rows are."""
+
+    title: str = "Performance"
+    introduction: str = ""
+    worst_first: bool = False
+
+    def ordered(self, results: list[Result]) -> list[Result]:
+        """The rows as they are shown."""
+        if not self.worst_first:
+            return results
+        return sorted(results, key=lambda result: result.to_best_peer or 0.0, reverse=True)
+
+
 def milliseconds(value: float | None, best: float) -> str:
     """A time, bold where it is the best, a dash where there is none."""
     if value is None:
@@ -118,19 +133,26 @@ def table(results: list[Result], contenders: list[str], cache_bytes: int) -> lis
 
 
 def page(
-    results: list[Result], contenders: list[str], cache_bytes: int, how: str, plotted: str = ""
+    results: list[Result],
+    contenders: list[str],
+    cache_bytes: int,
+    how: str,
+    heading: Heading = Heading(),
+    plotted: str = "",
 ) -> str:
     """
     docs/performance.md. `how` says when, where and by which command; `plotted` is the plot's file.
     """
+    results = heading.ordered(results)
     reasons = dict.fromkeys(
         f"- {result.name}, {name}: {why}"
         for result in results
         for name, why in result.reasons.items()
     )
     lines = [
-        "# Performance",
+        f"# {heading.title}",
         "",
+        *([heading.introduction, ""] if heading.introduction else []),
         "Milliseconds, medians of interleaved repetitions in one run, which comes back to each row; "
         "the best is bold. " + how,
         "",

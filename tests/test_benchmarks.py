@@ -100,7 +100,7 @@ def test_what_is_slow_is_timed_twice_in_all_visits(monkeypatch):
     assert not bench.timed_enough([1500.0])
     # One slow call among fast ones is the machine's.
     assert not bench.timed_enough([3.0, 1500.0])
-    row = bench.Row("product", [1])
+    row = bench.Row("product", [1], bench.SUITE)
     row.ready["irees"] = lambda threads: lambda: None
     row.results[0].samples["irees"] = [1500.0, 1200.0]
     assert row.visit(row.results[0], 5.0) == []
@@ -168,3 +168,13 @@ def test_the_benchmark_of_a_gpu_without_one(tmp_path):
     assert row.split("|")[-5].strip() == "1"
     assert row.split("|")[-2].strip() == "0"
     assert not page.exists()
+
+
+def test_the_worst_row_comes_first(report):
+    heading = report.Heading("Breadth", worst_first=True)
+    page = report.page(results(report), ["irees", "PyTorch", "IREE"], 1 << 20, "Made now.", heading)
+    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
+    assert rows[1:4] == ["product", "sum", "small"]
+    assert page.startswith("# Breadth\n")
+    reversed_rows = heading.ordered(results(report)[::-1])
+    assert [row.name for row in reversed_rows] == ["product", "sum", "small"]
