@@ -14,6 +14,7 @@ a memory limit, 3 views, bounds and padding, 4 devices,
 from __future__ import annotations
 
 from accesses import MUTANTS as ACCESS_MUTANTS
+from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from mutant import Mutant
 
@@ -1564,5 +1565,6 @@ MUTANTS = (
         TEMPLATE_TESTS,
     ),
     *ACCESS_MUTANTS,
+    *BREADTH_MUTANTS,
     *DEVICE_MUTANTS,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -155,21 +156,100 @@ def transposed_convolution(
     The adjoint of `convolution` with respect to x: out[n, f, i * stride + k * dilation - low...]
     sums x[n, c, i...] * w[c, f, k...].
 
-    `out` are the spatial dims of the result; `high` is not used. Computed as a convolution of the
-    flipped weight with x, after inserting stride - 1 zeros between the elements of x.
+    `out` are the spatial dims of the result; `high` is not used. Without dilation it is computed by
+    phases, else as a convolution of the flipped weight with x, after inserting stride - 1 zeros
+    between the elements of x.
     """
     n = windows.rank
+    none, ones = (0,) * n, (1,) * n
+    if all(d == 1 for d in windows.dilation) and any(s > 1 for s in windows.stride):
+        counts, x, weight = _phases(b, x, weight, windows, out)
+        dense = Windows(tuple(weight.shape[2:]), ones, ones, none, none)  # type: ignore[arg-type]
+        y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, wide, counts)
+        return _interleaved(b, y, windows, counts, out)
     spread = _spread(b, x, windows, out)
+    weight = _adjoint(b, flip(b, weight, list(range(2, 2 + n))), groups)
+    dense = Windows(windows.kernel, ones, windows.dilation, none, none)
+    return convolution(b, spread, weight, dense, groups, wide, out)
+
+
+def _adjoint(b: Builder, weight: Tensor, groups: int) -> Tensor:
+    """w[g * c, f, k...] as the weight [g * f, c, k...] of a convolution."""
     channels, features = weight.shape[0], weight.shape[1]
     assert isinstance(features, int)
     assert isinstance(channels, int)
-    weight = flip(b, weight, list(range(2, 2 + n)))
     weight = reshape(b, weight, [groups, channels // groups, features, *weight.shape[2:]])
-    weight = transpose(b, weight, [0, 2, 1, *range(3, 3 + n)])
-    weight = reshape(b, weight, [groups * features, channels // groups, *weight.shape[3:]])
-    none, ones = (0,) * n, (1,) * n
-    dense = Windows(windows.kernel, ones, windows.dilation, none, none)
-    return convolution(b, spread, weight, dense, groups, wide, out)
+    weight = transpose(b, weight, [0, 2, 1, *range(3, weight.rank)])
+    return reshape(b, weight, [groups * features, channels // groups, *weight.shape[3:]])
+
+
+def _phases(
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, out: Sequence[Size]
+) -> tuple[list[Size], Tensor, Tensor]:
+    """
+    A transposed convolution without inserted zeros. The outputs at i * stride + phase - low read
+    the taps w[j * stride + phase] only: each phase is a convolution of x with every stride-th tap.
+
+        out[n, f, i * stride + phase - low]
+            = sum over c, j of x[n, c, i - j] * w[c, f, j * stride + phase]
+
+    All phases read the same windows of x, so they are the features of one convolution, whose
+    results `_interleaved` interleaves. A kernel that the stride does not divide is padded with
+    zeros: the work grows by that share, and not by the product of all strides.
+
+    Returns the number of i along each dim, the x that is read, and the weight with all phases as
+    features.
+    """
+    counts: list[Size] = []
+    for i, (kernel, stride) in enumerate(zip(windows.kernel, windows.stride)):
+        taps, first = -(-kernel // stride), windows.low[i] // stride
+        last = b.floordiv(b.add(out[i], windows.low[i] - 1), stride)
+        counts.append(b.sub(b.add(last, 1), first))
+        x = _between(b, x, i + 2, first - (taps - 1), b.add(counts[i], taps - 1))
+    return counts, x, _phases_as_features(b, weight, windows)
+
+
+def _interleaved(
+    b: Builder, y: Tensor, windows: Windows, counts: Sequence[Size], out: Sequence[Size]
+) -> Tensor:
+    """y[n, f * phase..., i...] as out[n, f, i * stride + phase - low...]"""
+    n, stride, features = windows.rank, windows.stride, y.shape[1]
+    assert isinstance(features, int)
+    y = reshape(b, y, [y.shape[0], features // prod(stride), *stride, *counts])
+    y = transpose(b, y, [0, 1, *(d for i in range(n) for d in (2 + n + i, 2 + i))])
+    y = reshape(b, y, [*y.shape[:2], *(b.mul(c, s) for c, s in zip(counts, stride))])
+    for i in range(n):
+        y = slice_axis(b, y, i + 2, windows.low[i] % stride[i], out[i])
+    return y
+
+
+def _phases_as_features(b: Builder, weight: Tensor, windows: Windows) -> Tensor:
+    """w[c, f, j * stride + phase...] as w'[c, f * phase..., taps - 1 - j...], zero outside of w."""
+    n, stride = windows.rank, windows.stride
+    taps = [-(-k // s) for k, s in zip(windows.kernel, stride)]
+    missing = [t * s - k for t, s, k in zip(taps, stride, windows.kernel)]
+    weight = pad(b, weight, [0] * (2 + n), [0, 0, *missing])
+    split = [size for pair in zip(taps, stride) for size in pair]
+    weight = reshape(b, weight, [*weight.shape[:2], *split])
+    weight = flip(b, weight, [2 + 2 * i for i in range(n)])
+    phases, steps = [3 + 2 * i for i in range(n)], [2 + 2 * i for i in range(n)]
+    weight = transpose(b, weight, [0, 1, *phases, *steps])
+    features = weight.shape[1]
+    assert isinstance(features, int)
+    return reshape(b, weight, [weight.shape[0], features * prod(stride), *taps])
+
+
+def _between(b: Builder, x: Tensor, axis: int, begin: int, size: Size) -> Tensor:
+    """x[begin:begin + size] along an axis, zero where x has no elements."""
+    if begin > 0:
+        dropped = b.minimum(x.shape[axis], begin)
+        x = slice_axis(b, x, axis, dropped, b.sub(x.shape[axis], dropped))
+    low = max(0, -begin)
+    kept = b.minimum(x.shape[axis], b.maximum(b.sub(size, low), 0))
+    x = slice_axis(b, x, axis, 0, kept)
+    before = [low if d == axis else 0 for d in range(x.rank)]
+    after = [b.sub(b.sub(size, low), kept) if d == axis else 0 for d in range(x.rank)]
+    return pad(b, x, before, after)
 
 
 def _spread(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:

@@ -1,0 +1,35 @@
+"""The faults of what the breadth benchmark made fast."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+WINDOWS = "irees/frontends/builder/windows.py"
+PHASES_TESTS = ("tests/properties/test_transposed_convolutions.py",)
+
+MUTANTS = (
+    Mutant(
+        "A170",
+        "outputs are cropped by the rest of the padding only",
+        WINDOWS,
+        "windows.low[i] % stride[i], out[i])",
+        "0, out[i])",
+        PHASES_TESTS,
+    ),
+    Mutant(
+        "A171",
+        "the taps of a phase go backwards through x",
+        WINDOWS,
+        "    weight = flip(b, weight, [2 + 2 * i for i in range(n)])\n",
+        "",
+        PHASES_TESTS,
+    ),
+    Mutant(
+        "A172",
+        "a padding of whole strides drops what x begins with",
+        WINDOWS,
+        "first - (taps - 1), b.add(counts",
+        "-(taps - 1), b.add(counts",
+        PHASES_TESTS,
+    ),
+)
