@@ -6,6 +6,8 @@ from mutant import Mutant
 
 WINDOWS = "irees/frontends/builder/windows.py"
 PHASES_TESTS = ("tests/properties/test_transposed_convolutions.py",)
+TABLES = "irees/transforms/global_opt/tabulate_index_expressions.py"
+TABLES_TESTS = ("tests/properties/test_index_tables.py",)
 
 MUTANTS = (
     Mutant(
@@ -31,5 +33,29 @@ MUTANTS = (
         "first - (taps - 1), b.add(counts",
         "-(taps - 1), b.add(counts",
         PHASES_TESTS,
+    ),
+    Mutant(
+        "A173",
+        "what depends on two loops is no table of one of them",
+        TABLES,
+        "len(known) < len(parts) or len(loops) > 1",
+        "len(known) < len(parts)",
+        TABLES_TESTS,
+    ),
+    Mutant(
+        "A174",
+        "what depends on data is no table",
+        TABLES,
+        "len(known) < len(parts) or len(loops) > 1",
+        "len(loops) > 1",
+        TABLES_TESTS,
+    ),
+    Mutant(
+        "A175",
+        "a table is read along its own loop",
+        TABLES,
+        "select_dims(loops, [loop]) for loop in found.values()",
+        "select_dims(loops, [0]) for loop in found.values()",
+        TABLES_TESTS,
     ),
 )

@@ -162,9 +162,16 @@ class Nest:
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
 
     def _moving(self) -> set[int]:
-        """Returns the innermost loops: reductions, the jammed loop and the vectorized one."""
+        """
+        Returns the innermost loops: reductions, the jammed loop and the vectorized one. Without
+        any, the last loop, if it reads a table of an outer one.
+        """
         reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
-        return reductions | {x for x in (self.axis, self.jam) if x is not None}
+        moving = reductions | {x for x in (self.axis, self.jam) if x is not None}
+        last = {len(self.kinds) - 1}
+        if not moving and len(self.kinds) > 1 and invariants(self.op, last)[0]:
+            return last
+        return moving
 
     def _candidates(self) -> list[int]:
         parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
