@@ -173,6 +173,16 @@ class CpuCosts:
     next tile take three quarters of an L1 cache. With two rows per tile, the loop over one hides
     the latency of the horizontal sum of the other."""
 
+    least_columns: int = cost(64, "elements", "derived: 4 vectors of AVX-512")
+    """Minimum columns of a tile that reduces columns. Each row of a tile is read in one piece, and
+    four accumulators hide the latency of an addition."""
+
+    most_columns: int = cost(256, "elements", "guess")
+    """Maximum columns of such a tile, for tiles that divide the row."""
+
+    column_vectors: int = cost(4, "vectors", "derived: latency of an addition")
+    """Vectors of columns that are reduced side by side."""
+
     assumed_trip_count: int = cost(256, "iterations", "guess")
     """Assumed trip count of dynamic loops in tile-size selection."""
 

@@ -58,4 +58,20 @@ MUTANTS = (
         "select_dims(loops, [0]) for loop in found.values()",
         TABLES_TESTS,
     ),
+    Mutant(
+        "A176",
+        "comparisons of vectors wider than a register are taken apart into lanes",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "if alone and plain and isinstance(size, int)",
+        "if alone and isinstance(size, int)",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
+    ),
+    Mutant(
+        "A177",
+        "a tile of a reduction of columns reads a part of a cache line of each row",
+        "irees/transforms/codegen/cpu/select_strategy/chunks.py",
+        "tile < CPU.least_columns and _reduces_columns",
+        "tile < 0 and _reduces_columns",
+        ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
+    ),
 )

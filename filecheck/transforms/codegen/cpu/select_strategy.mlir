@@ -213,3 +213,35 @@ flow.executable @one_row {
     }
   }
 }
+
+// A tile that reduces columns reads at least 64 of each row: 200 divide the 1000, five times.
+// CHECK-LABEL: flow.executable @reduced_columns
+// CHECK:         workgroup = [200 : i64, 0 : i64]
+flow.executable @reduced_columns {
+  builtin.module {
+    func.func @reduced_columns(%x: memref<1000x1000xf32>, %m: memref<1000xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<1000x1000xf32>) outs(%m : memref<1000xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.addf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}
+
+// A few columns are one tile, and rows of other images are others.
+// CHECK-LABEL: flow.executable @few_reduced_columns
+// CHECK:         workgroup = [1 : i64, 0 : i64, 0 : i64]
+flow.executable @few_reduced_columns {
+  builtin.module {
+    func.func @few_reduced_columns(%x: memref<32x1000x256xf32>, %m: memref<32x256xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : memref<32x1000x256xf32>) outs(%m : memref<32x256xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.addf %a, %b : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}

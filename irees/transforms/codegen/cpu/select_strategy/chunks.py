@@ -5,7 +5,7 @@ Tile sizes that give each thread enough work and fit into the cache. Part of
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
@@ -32,12 +32,40 @@ def chunk_tiles(group: Group) -> list[int]:
             tiles[position] = 1
         elif inner * extent > chunk or position == 0:
             tile = max(1, chunk // max(1, inner))
-            tiles[position] = tile if extents[position] < 0 or tile < extents[position] else 0
-            tiles[position] = even(extents[position], tiles[position])
+            tiles[position] = _tile(group, position, tile)
             inner *= max(1, tile)
         else:
             inner *= extent
     return tiles
+
+
+def _tile(group: Group, position: int, tile: int) -> int:
+    """Returns the tile of a loop that should be about `tile`, 0 for all of the loop."""
+    extent = group.extents()[position]
+    if tile < CPU.least_columns and _reduces_columns(group, position):
+        return _columns(extent)
+    return even(extent, tile if extent < 0 or tile < extent else 0)
+
+
+def _reduces_columns(group: Group, position: int) -> bool:
+    """Whether a tile of this loop cuts the rows of what a member reduces column by column."""
+    for number, loop in group.classes[position].items():
+        member = group.members[number]
+        if "reduction" not in member.kinds:
+            continue
+        reads = [a.map.results for a in member.accesses if not a.writes and a.map.results]
+        if any(e[-1] == AffineDimExpr(loop) and len(e) > 1 for e in reads):
+            return True
+    return False
+
+
+def _columns(extent: int) -> int:
+    """Returns the tile of columns: a divisor that is a multiple of few elements, 0 for all."""
+    low, high = CPU.least_columns, CPU.most_columns
+    if 0 <= extent <= high:
+        return 0
+    divisors = [n for n in range(low, high + 1) if extent > 0 and extent % n == 0]
+    return max(divisors, key=lambda n: (gcd(n, low), n), default=high)
 
 
 def _moving(expr: AffineExpr) -> set[int]:

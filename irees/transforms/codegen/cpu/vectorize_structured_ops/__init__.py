@@ -13,6 +13,13 @@ point.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
+Sums of columns take several vectors of columns side by side, so that the latency of one addition
+overlaps with the next.
+
+    for j in N step 16 { out[j:j+16] += sum of x[i, j:j+16] over i }
+  =>
+    for j in N step 64 { out[j:j+64] += sum of x[i, j:j+64] over i }
+
 A matrix that is reduced along its rows, and is too large for a cache of one core's own, is read in
 four places at once, a quarter of its rows apart: memory gives more from several places than from
 one.

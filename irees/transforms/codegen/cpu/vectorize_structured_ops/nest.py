@@ -51,6 +51,10 @@ from irees.transforms.utils.structured import (
     writes_along_reduction,
 )
 
+WIDENED = frozenset("arith.addf arith.mulf arith.subf arith.constant linalg.yield".split())
+"""Ops that C compilers split into registers well, of vectors that are wider than a register.
+Comparisons and selections they take apart into lanes."""
+
 
 @dataclass
 class Nest:
@@ -215,6 +219,7 @@ class Nest:
         if self.axis in parallel and reduction:
             self._take_consumer()
             self._choose_jam(parallel[:-1])
+            self._widen()
         if self.axis in reduction and self.producer is None:
             self._choose_streams(parallel, here)
         self._parallel(parallel, {}, here)
@@ -286,6 +291,18 @@ class Nest:
                 divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
+
+    def _widen(self) -> None:
+        """
+        Reduces several vectors of columns side by side, as one wide vector: one alone waits for
+        the latency of its combiner.
+        """
+        assert self.axis is not None
+        size, wide = self.sizes[self.axis], self.lanes * CPU.column_vectors
+        plain = all(o.name in WIDENED for o in self.block.ops)
+        alone = self.producer is None and self.consumer is None and self.jam is None
+        if alone and plain and isinstance(size, int) and size >= wide:
+            self.lanes = wide
 
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """
