@@ -17,7 +17,9 @@ The result is the one of the whole program, because passes are local and cannot 
   (`irees.blobs`), which `extend` applies to the weights of the other layers.
 
 If that does not hold, the whole program goes through all phases. The ops that are put in have the
-locations of the layer that they are copies of.
+locations of the layer that they are copies of, and remarks are of the layers that were kept.
+Constants that are equal in all layers by chance, as in a network that was not trained, are not
+merged: their bytes were not compared.
 """
 
 from __future__ import annotations
