@@ -22,6 +22,7 @@ import gc
 import logging
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -78,9 +79,13 @@ def timed(call: Call) -> float:
     return least
 
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""What makes a terminal print in colour, in messages of exporters."""
+
+
 def reason(error: BaseException) -> str:
     """The first line of what went wrong, without folders of this machine."""
-    text = next(iter(str(error).splitlines()), "")
+    text = COLOUR.sub("", next(iter(str(error).splitlines()), ""))
     words = [Path(w).name if w.startswith("/") else w for w in text.split()]
     return f"{type(error).__name__}: {' '.join(words)[:120]}".replace("|", "/")
 
