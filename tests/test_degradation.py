@@ -614,7 +614,36 @@ def formula_is_right(program) -> bool:
     return all(x == 0 and s.tolist() == [2, 0, -2] for x, s in found)
 
 
+# A source row by a product of floats for each element.
+RESAMPLED = """
+func.func @main(%x: tensor<4x8xf32>) -> tensor<6x8xf32> {
+  %scale = arith.constant 0.6666667 : f32
+  %e = tensor.empty() : tensor<6x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} outs(%e : tensor<6x8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i64
+    %f = arith.sitofp %n : i64 to f32
+    %s = arith.mulf %f, %scale : f32
+    %k = arith.fptosi %s : f32 to i64
+    %y = arith.index_cast %k : i64 to index
+    %v = tensor.extract %x[%y, %j] : tensor<4x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<6x8xf32>
+  return %r : tensor<6x8xf32>
+}
+"""
+
+
+def resampled_is_right(program) -> bool:
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    return np.array_equal(program(x), x[[0, 0, 1, 2, 2, 3]])
+
+
 PROGRAMS = {
+    "resampled": (RESAMPLED, resampled_is_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),
     "norms": (NORMS, norms_are_right),
