@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Accelerator:
     """
-    What is special about a target.
+    How a target differs from the CPU.
 
     `inserts` maps places to passes that run when a program is compiled for it, `without` names
     passes that do not, and `facts` replaces fields of the CPU's `Target`, such as `threads`.

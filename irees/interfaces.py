@@ -52,7 +52,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import ShapedType
+from xdsl.dialects.builtin import ShapedType, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -222,7 +222,7 @@ def why_not_in_loops(op: Operation) -> str | None:
     kinds = [value.type for value in outputs]
     if list(op.operands)[len(op.operands) - len(kinds) :] != list(outputs):
         return "must have its outputs as its last operands"
-    if [result.type for result in op.results] != kinds:
+    if [result.type for result in op.results] != [k for k in kinds if isinstance(k, TensorType)]:
         return "must have one result per output, of the same type"
     return None
 

@@ -3,8 +3,8 @@ Compiles equal layers once.
 
 A network of 80 equal layers takes 80 times the ops of one through the phases on tensors, for
 kernels that are merged in the end. So `shorten` makes a program with HEAD + TAIL of the layers. It
-goes through these phases as a whole: ops are fused across layers as ever. `extend` then finds the
-layer in the dispatches that came out, and puts in the ones that were left out, with their weights.
+passes through these phases as one program, so ops fuse across layers. `extend` then finds the
+dispatches of one layer in the result, and inserts copies with the weights of the omitted layers.
 
     layers:      1 2 3 4 .. 79 80    shorten    1 2 79 80
     dispatches:  a b b' b' .. b' c   extend     a b b' c
@@ -16,8 +16,8 @@ The result is the one of the whole program, because passes are local and cannot 
 * no pass may have read a weight of a layer. What passes compute from weights is a recipe
   (`irees.blobs`), which `extend` applies to the weights of the other layers.
 
-If that does not hold, the whole program goes through all phases. The ops that are put in have the
-locations of the layer that they are copies of, and remarks are of the layers that were kept.
+Otherwise the whole program passes through all phases. Inserted ops have the locations of the layer
+that they were copied from, and remarks cover only the layers that were compiled.
 Constants that are equal in all layers by chance, as in a network that was not trained, are not
 merged: their bytes were not compared.
 """

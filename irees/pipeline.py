@@ -25,7 +25,7 @@ from irees.insertion import insertions_of
 from irees.layers import shorten
 from irees.options import Options
 from irees.phase import Announcement, Listener, Phase, Ready
-from irees.places import PART, inserted_passes, is_optional, with_insertions
+from irees.places import PART, InsertedPass, inserted_passes, is_optional, with_insertions
 from irees.remarks import collect, remark, tell
 from irees.rewrites import is_observed, limited
 from irees.target import Target
@@ -368,10 +368,12 @@ def lower_short(
 
     Returns the phases that are left to run, all if that was not possible, and the module as it was.
     """
-    short = shorten(module)
+    last = [phase.name for phase in todo].index(DISPATCHES) + 1
+    # What a plug-in inserts may depend on the number of layers.
+    inserted = any(isinstance(p, InsertedPass) for phase in todo[:last] for p in phase.passes)
+    short = None if inserted else shorten(module)
     if short is None:
         return todo, pristine
-    last = [phase.name for phase in todo].index(DISPATCHES) + 1
     with collect() as remarks:
         for phase in todo[:last]:
             phase.run(ctx, short.module, **flags)

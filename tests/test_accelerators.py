@@ -11,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.context import Context
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 import irees
 from irees import interfaces, plugins, strategies
@@ -23,6 +27,7 @@ from irees.plugins import Plugin
 from irees.strategies import Config
 from irees.target import Target
 from irees.testing.oracles import Case, interpret, phases_agree
+from tests.test_layers import mlp
 from tests.test_plugins import Entry
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugins" / "acme-npu"
@@ -211,6 +216,26 @@ def test_a_target_that_does_not_work(having, monkeypatch, special, problem):
     monkeypatch.setitem(globals(), "SPECIAL", special)
     with pytest.raises(PluginError, match=problem):
         irees.compile(LINEAR, target="t-unit")
+
+
+SEEN: list[int] = []
+
+
+class CountProducts(ModulePass):
+    name = "test-count-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        SEEN.append(sum(isinstance(each, linalg.MatmulOp) for each in op.walk()))
+
+
+@pytest.mark.parametrize("place", ["after:imported", "after:configured"])
+def test_an_inserted_pass_sees_every_layer(having, place):
+    """Equal layers are compiled once, unless a plug-in's pass may tell their number."""
+    passes = {CountProducts.name: f"{__name__}:CountProducts"}
+    having(Plugin("t", passes=passes, inserts={place: CountProducts.name}))
+    SEEN.clear()
+    irees.compile(mlp(9).text())
+    assert SEEN[0] == (18 if place == "after:imported" else 0)
 
 
 class Candidate:

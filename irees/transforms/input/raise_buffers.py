@@ -51,6 +51,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import mark_updates
 from irees.errors import UnsupportedError
+from irees.interfaces import loops_model_of
 from irees.transforms.utils.shapes import dynamic_dims
 from irees.transforms.utils.tensors import TensorBuilder
 
@@ -104,7 +105,8 @@ def written(op: Operation) -> list[SSAValue]:
         return [op.memref]
     if isinstance(op, memref.CopyOp):
         return [op.destination]
-    outputs = getattr(op, "outputs", ()) if op.dialect_name() in STRUCTURED else ()
+    styled = op.dialect_name() in STRUCTURED or loops_model_of(op) is not None
+    outputs = getattr(op, "outputs", ()) if styled else ()
     single = getattr(op, "output", None) if op.name == "linalg.softmax" else None
     found = [*outputs, *([single] if single is not None else [])]
     return [value for value in found if isinstance(value.type, MemRefType)]
