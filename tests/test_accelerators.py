@@ -17,9 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 import irees
-from irees import interfaces, plugins, strategies
 from irees.accelerators import Accelerator
-from irees.dialects import all_factories
 from irees.errors import ArgumentError, PluginError
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
@@ -27,27 +25,15 @@ from irees.plugins import Plugin
 from irees.strategies import Config
 from irees.target import Target
 from irees.testing.oracles import Case, interpret, phases_agree
+from tests.plugged import plugged
 from tests.test_layers import mlp
-from tests.test_plugins import Entry
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugins" / "acme-npu"
 
 
 @pytest.fixture
 def having(monkeypatch):
-    def clear():
-        plugins.installed.cache_clear()
-        interfaces.clear()
-        strategies.candidates.cache_clear()
-
-    def have(*given: Plugin):
-        entries = [Entry(each.name, each, value=f"{__name__}:PLUGIN") for each in given]
-        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
-        clear()
-
-    yield have
-    monkeypatch.undo()
-    clear()
+    yield from plugged(monkeypatch)
 
 
 @pytest.fixture
@@ -55,8 +41,7 @@ def npu(having, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLE))
     import acme_npu
 
-    having(acme_npu.PLUGIN)
-    monkeypatch.setitem(all_factories(), "npu", lambda: import_module("acme_npu.dialect").Npu)
+    having(acme_npu.PLUGIN, dialects=lambda: {"npu": import_module("acme_npu.dialect").Npu})
 
 
 LINEAR = """

@@ -25,6 +25,7 @@ from irees.options import Options
 from irees.pipeline import phases
 from irees.places import ANCHORS, inserted_passes
 from irees.plugins import Plugin, active, installed
+from tests.plugged import Entry, plugged
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "plugins"
 DOUBLED = """
@@ -34,33 +35,9 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }"""
 
 
-class Entry:
-    """An entry point, as `importlib.metadata` has them."""
-
-    def __init__(self, name: str, plugin: object, value: str = "irees.plugins:PLUGIN"):
-        self.name, self.value, self.plugin = name, value, plugin
-
-    def load(self) -> object:
-        if isinstance(self.plugin, BaseException):
-            raise self.plugin
-        return self.plugin
-
-
 @pytest.fixture
 def having(monkeypatch):
-    """Makes these the plug-ins of the environment."""
-
-    def clear():
-        installed.cache_clear()
-        interfaces.clear()
-
-    def have(*entries: Entry):
-        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
-        clear()
-
-    yield have
-    monkeypatch.undo()
-    clear()
+    yield from plugged(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.test_value import create_ssa_value
 
 import irees
-from irees import interfaces, plugins
-from irees.dialects import all_factories, get_context
+from irees.dialects import get_context
 from irees.errors import ArgumentError, PluginError, RuntimeTrap, UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.interfaces import Domain
@@ -22,21 +21,17 @@ from irees.options import Options
 from irees.pipeline import OPTIONAL, run_phases
 from irees.testing.oracles import Case, phases_agree
 from tests import probe_dialect as probe
-from tests.test_plugins import Entry
+from tests.plugged import plugged
 
 TARGETS = ("reference", "cpu", "cuda-emulated")
 
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch):
-    monkeypatch.setattr(plugins, "entry_points", lambda group: (Entry("probe", probe.PLUGIN),))
-    monkeypatch.setitem(all_factories(), "probe", lambda: probe.Probe)
-    plugins.installed.cache_clear()
-    interfaces.clear()
+    plugins = plugged(monkeypatch)
+    next(plugins)(probe.PLUGIN, dialects=lambda: {"probe": probe.Probe})
     yield
-    monkeypatch.undo()
-    plugins.installed.cache_clear()
-    interfaces.clear()
+    next(plugins, None)
 
 
 # All kinds of ops in one program of dynamic sizes, as producers and consumers of ops of irees.

@@ -53,19 +53,18 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
     rows(op.updates, dims, at, lambda ivs, b: scatter_point(op, ivs, b))
 
 
-def lower(op: Operation) -> bool:
+def lower(op: Operation) -> None:
     """
-    op  =>  what its interface builds; returns whether it has `to_loops`
+    op  =>  what its interface builds, if it has `to_loops`
 
     Raises PluginError if a plug-in's interface fails.
     """
     to_loops: Callable[..., Any] | None = getattr(loops_model_of(op), "to_loops", None)
     if to_loops is None or op.results:
-        return False
+        return
     with blamed(op, "to_loops"):
         to_loops(op, IndexBuilder(InsertPoint.before(op)))
     Rewriter.erase_op(op)
-    return True
 
 
 @dataclass(frozen=True)
