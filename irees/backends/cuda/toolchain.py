@@ -26,6 +26,8 @@ FORMAT = "irees-cubin-1"
 LOG_LINES = 20
 _NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
+_CACHES_SINCE = (12, 9)
+"""The version of NVRTC since which it keeps cubins itself; see `options_of`."""
 _DEMOTED = re.compile(
     r"ptxas info\s*: (?:Compiling entry function|Function properties for) '?(\w+)"
 )
@@ -91,6 +93,19 @@ def _wheels() -> Iterator[str]:
                     yield str(path)
 
 
+def options_of(arch: str, fp: str) -> tuple[str, ...]:
+    """
+    The options for NVRTC.
+
+    Where there is a driver, newer versions cache cubins by their PTX. On a hit ptxas does not run,
+    and reports no resource usage. So that cache is off; ours is keyed by the text of the kernel.
+    """
+    options = [f"-arch={arch}", *_OPTIONS, f"--fmad={'false' if fp == 'strict' else 'true'}"]
+    if tuple(map(int, nvrtc_version().split("."))) >= _CACHES_SINCE:
+        options.append("--no-cache")
+    return tuple(options)
+
+
 @cache
 def nvrtc_version() -> str:
     """The version of NVRTC. Raises ToolchainError."""
@@ -108,7 +123,7 @@ def compile_cubin(
     Raises ToolchainError.
     """
     store = store or default_cache()
-    options = (f"-arch={arch}", *_OPTIONS, f"--fmad={'false' if fp == 'strict' else 'true'}")
+    options = options_of(arch, fp)
     key = key_of(FORMAT, nvrtc_version(), *options, text)
     if (entry := store.get(key)) is not None:
         end = 8 + int.from_bytes(entry[:8], "little")
@@ -116,6 +131,11 @@ def compile_cubin(
         return Cubin(bytes(entry[end:]), resources)
     image, log = _run_nvrtc(text, options)
     made = Cubin(image, parse_resources(log))
+    if not made.resources:
+        raise ToolchainError(
+            f"NVRTC {nvrtc_version()} did not report what a kernel takes",
+            hint="set CUDA_CACHE_DISABLE=1, or use another version of NVRTC",
+        )
     header = json.dumps({n: asdict(r) for n, r in made.resources.items()}).encode()
     store.put(key, len(header).to_bytes(8, "little") + header + image)
     return made

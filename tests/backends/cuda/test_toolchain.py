@@ -11,6 +11,7 @@ import pytest
 import irees
 from irees.backends.cuda import toolchain
 from irees.errors import ToolchainError
+from irees.runtime.cache import Cache
 
 
 class Loader:
@@ -58,6 +59,19 @@ def test_an_nvrtc_that_cannot_be_loaded_is_passed_over(wheel, monkeypatch):
     monkeypatch.setattr(toolchain.ctypes, "CDLL", Loader(missing=("nvrtc",)))
     with pytest.raises(ToolchainError, match="pip install nvidia-cuda-nvrtc"):
         toolchain.find_nvrtc()
+
+
+@pytest.mark.parametrize(("version", "off"), [("12.8", False), ("12.9", True), ("13.0", True)])
+def test_the_cache_of_nvrtc_is_off(monkeypatch, version, off):
+    """A cubin from it comes without the resource usage of its kernels."""
+    monkeypatch.setattr(toolchain, "nvrtc_version", lambda: version)
+    assert ("--no-cache" in toolchain.options_of("sm_90", "default")) == off
+
+
+def test_a_cubin_without_resource_usage_is_a_typed_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(toolchain, "_run_nvrtc", lambda text, options: (b"cubin", "\0"))
+    with pytest.raises(ToolchainError, match="did not report what a kernel takes"):
+        toolchain.compile_cubin("text", "sm_90", store=Cache(tmp_path))
 
 
 CALLED = {
