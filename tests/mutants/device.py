@@ -121,4 +121,12 @@ MUTANTS = (
         "return status",
         (f"{TESTS}::test_the_host_reads_nothing_of_a_kernel_that_trapped",),
     ),
+    Mutant(
+        "A119",
+        "a slot of operands is freed while the running product still reads it",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "        self._arrive(at.sub(part, 1), leads, at)\n",
+        "        self._arrive(part, leads, at)\n",
+        ("tests/backends/cuda/test_warpgroups.py::test_every_block_is_right",),
+    ),
 )

@@ -97,7 +97,8 @@ func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: m
 }
 
 // The same product, whose parts one thread copies: a box of 128 x 64 of A, and of B one for each 64 columns.
-// Nobody else computes an address. A barrier for each of three slots counts what arrives.
+// Nobody else computes an address. Two barriers for each of three slots count what arrives, and the eight warps
+// whose products are done. In the loop nothing waits for all threads.
 // CHECK-LABEL: func.func @boxes
 // CHECK:         %[[MAP_A:.*]] = nvgpu.tma.create.descriptor %a box[%{{.*}}, %{{.*}}] : memref<128x512xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<128x64xf16, #gpu.address_space<workgroup>>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 // CHECK:         %[[MAP_B:.*]] = nvgpu.tma.create.descriptor %b box[%{{.*}}, %{{.*}}] : memref<512x128xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, {{.*}}
@@ -105,8 +106,12 @@ func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: m
 // CHECK:           %[[A:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT:      %[[B:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x2x64x64xf16, #gpu.address_space<workgroup>>
 // CHECK:           %[[BARS:.*]] = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 3>
+// CHECK-NEXT:      %[[FREE:.*]] = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 3>
 // CHECK:           scf.forall (%{{.*}}) in (1) {
-// CHECK-COUNT-3:     nvgpu.mbarrier.init %[[BARS]]
+// CHECK-COUNT-2:     nvgpu.mbarrier.init %[[FREE]]
+// CHECK:             nvgpu.mbarrier.init %[[BARS]]
+// CHECK:             %[[WARPS:.*]] = arith.constant 8 : index
+// CHECK:             nvgpu.mbarrier.init %[[FREE]][%{{.*}}], %[[WARPS]]
 // CHECK-NEXT:        nvvm.fence.mbarrier.init
 // CHECK-NEXT:      } {mapping = [#gpu.thread<linear_dim_0>]}
 // CHECK-NEXT:      gpu.barrier
@@ -114,16 +119,19 @@ func.func @no_warpgroups(%a: memref<128x511xf16>, %b: memref<511x128xf16>, %c: m
 // CHECK:             %[[FIRST:.*]] = arith.cmpi eq, %[[T]]
 // CHECK:             %[[DONE:.*]] = scf.for {{.*}} iter_args(%[[SUMS:.*]] = %{{.*}})
 // CHECK:               nvgpu.mbarrier.try_wait.parity %[[BARS]]
-// CHECK-NEXT:          gpu.barrier
+// CHECK-NOT:           gpu.barrier
+// CHECK:               nvgpu.warpgroup.mma %{{.*}}, %{{.*}}, %[[SUMS]] {waitGroup = 1 : i32, transposeB}
+// CHECK:               scf.if
+// CHECK:                 nvgpu.mbarrier.arrive %[[FREE]]
 // CHECK:               %[[BEGIN:.*]] = arith.andi %[[FIRST]], %{{.*}} : i1
 // CHECK:               scf.if %[[BEGIN]] {
+// CHECK:                 nvgpu.mbarrier.try_wait.parity %[[FREE]]
 // CHECK:                 %[[BYTES:.*]] = arith.constant 32768 : index
 // CHECK-NEXT:            nvgpu.mbarrier.arrive.expect_tx %[[BARS]][%{{.*}}], %[[BYTES]]
 // CHECK:                 %[[TO:.*]] = memref.subview %[[A]][%{{.*}}, 0, 0] [1, 128, 64]
 // CHECK:                 nvgpu.tma.async.load %[[MAP_A]][%{{.*}}, %{{.*}}], %[[BARS]][%{{.*}}] to %[[TO]]
 // CHECK-COUNT-2:         nvgpu.tma.async.load %[[MAP_B]]
 // CHECK-NOT:             nvgpu.tma.async.load
-// CHECK:                 nvgpu.warpgroup.mma %{{.*}}, %{{.*}}, %[[SUMS]] {waitGroup = 1 : i32, transposeB}
 // CHECK-NOT:       nvvm.fence.proxy
 // CHECK:           } {mapping = [#gpu.thread<linear_dim_0>]}
 func.func @boxes(%a: memref<128x512xf16>, %b: memref<512x128xf16>, %c: memref<128x128xf32>) {

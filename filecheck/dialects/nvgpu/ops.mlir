@@ -45,6 +45,7 @@ func.func @warpgroup(%a: memref<64x64xf16, #shared>, %b: memref<2x64x64xf16, #sh
 // CHECK-NEXT:    %2 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
 // CHECK-NEXT:    nvgpu.mbarrier.init %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
 // CHECK-NEXT:    nvgpu.mbarrier.arrive.expect_tx %2[%i], %n : !nvgpu.mbarrier.group<
+// CHECK-NEXT:    %3 = nvgpu.mbarrier.arrive %2[%i] : !nvgpu.mbarrier.group<{{.*}}> -> !nvgpu.mbarrier.token
 // CHECK-NEXT:    nvgpu.tma.async.load %0[%i, %n], %2[%i] to %s : !nvgpu.tensormap.descriptor<{{.*}}>, !nvgpu.mbarrier.group<{{.*}}> -> memref<64x64xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT:    nvgpu.mbarrier.try_wait.parity %2[%i], %odd, %n : !nvgpu.mbarrier.group<
 func.func @boxes(%x: memref<?x64xf16>, %s: memref<64x64xf16, #shared>, %i: index, %n: index, %odd: i1) {
@@ -53,6 +54,7 @@ func.func @boxes(%x: memref<?x64xf16>, %s: memref<64x64xf16, #shared>, %i: index
   %2 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
   nvgpu.mbarrier.init %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
   nvgpu.mbarrier.arrive.expect_tx %2[%i], %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
+  %3 = nvgpu.mbarrier.arrive %2[%i] : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4> -> !nvgpu.mbarrier.token
   nvgpu.tma.async.load %0[%i, %n], %2[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, #shared>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4> -> memref<64x64xf16, #shared>
   nvgpu.mbarrier.try_wait.parity %2[%i], %odd, %n : !nvgpu.mbarrier.group<memorySpace = #shared, num_barriers = 4>
   return

@@ -7,7 +7,7 @@
 // CHECK: builtin.module attributes {irees.target = #irees.target<{kind = "cpu", arch = "x86-64-v3"
 // CHECK-SAME: vector_bytes = 32 : i64
 // CHECK-SAME: l2_bytes = 4096 : i64
-// CHECK-SAME: threads = 8 : i64}>} {
+// CHECK-SAME: threads = 8 : i64
 // CHECK-NEXT: func.func @no_change
 
 // A GPU is a dictionary of its own.

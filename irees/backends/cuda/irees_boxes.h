@@ -12,6 +12,7 @@ struct alignas(64) irees_tensor_map {
 IREES_INLINE void irees_mbarrier_init(uint64_t *b, uint32_t count) { irees_emulated_mbarrier_init(b, count); }
 IREES_INLINE void irees_mbarrier_fence(void) { irees_emulated_mbarrier_fence(); }
 IREES_INLINE void irees_mbarrier_expect(uint64_t *b, uint32_t bytes) { irees_emulated_mbarrier_expect(b, bytes); }
+IREES_INLINE void irees_mbarrier_arrive(uint64_t *b) { irees_emulated_mbarrier_expect(b, 0); }
 IREES_INLINE void irees_mbarrier_wait(uint64_t *b, uint32_t parity, uint32_t) { irees_emulated_mbarrier_wait(b, parity); }
 template <typename... C> IREES_INLINE void irees_copy_box(void *to, const irees_tensor_map *map, uint64_t *b, C... places) {
   const int32_t at[] = {places...};
@@ -25,6 +26,9 @@ IREES_INLINE void irees_mbarrier_init(uint64_t *b, uint32_t count) {
 IREES_INLINE void irees_mbarrier_fence(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 IREES_INLINE void irees_mbarrier_expect(uint64_t *b, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(irees_shared_address(b)), "r"(bytes) : "memory");
+}
+IREES_INLINE void irees_mbarrier_arrive(uint64_t *b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(irees_shared_address(b)) : "memory");
 }
 IREES_INLINE void irees_mbarrier_wait(uint64_t *b, uint32_t parity, uint32_t ticks) {
   const unsigned place = irees_shared_address(b);

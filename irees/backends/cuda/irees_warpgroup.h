@@ -61,6 +61,11 @@ template <typename E> IREES_INLINE float irees_matrix_element(uint64_t descripto
   return irees_wide(x);
 }
 
+/* The instruction is executed by whole warps: no lane is past a wait before all are. */
+template <int left> IREES_INLINE void irees_warpgroup_wait(void) {
+  irees_emulated_products_wait(left);
+  __syncwarp();
+}
 /* Computes what one warpgroup product adds to this lane's sums. */
 template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b>
 static void irees_warpgroup_product(uint64_t a, uint64_t b, float *made) {
@@ -100,9 +105,8 @@ IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint6
     if (irees_emulated_unfenced()) c.sums[i] = __builtin_nanf("");
   }
   irees_emulated_product(&c, irees_warpgroup_arrives<E, N, steps, move_a, move_b, turned_a, turned_b>);
-  irees_emulated_products_wait(left);
+  irees_warpgroup_wait<left>();
 }
-template <int left> IREES_INLINE void irees_warpgroup_wait(void) { irees_emulated_products_wait(left); }
 IREES_INLINE void irees_fence_async(void) { irees_emulated_fence(); }
 template <int N> IREES_INLINE void irees_settle(irees_accumulator<N> &) {}
 

@@ -8,6 +8,7 @@ from irees.backends.common.printer import Handler, Printer, handles, is_literal,
 from irees.backends.common.types import size_of
 from irees.dialects.nvgpu import (
     MBarrierArriveExpectTxOp,
+    MBarrierArriveOp,
     MBarrierCreateOp,
     MBarrierInitOp,
     MBarrierTryWaitParityOp,
@@ -72,6 +73,12 @@ def _init(p: Printer, op: Operation) -> None:
 @handles("nvvm.fence.mbarrier.init", table=BOXES)
 def _fence(p: Printer, op: Operation) -> None:
     p.line("irees_mbarrier_fence();")
+
+
+@handles("nvgpu.mbarrier.arrive", table=BOXES)
+def _arrive(p: Printer, op: Operation) -> None:
+    assert isinstance(op, MBarrierArriveOp)
+    p.line(f"irees_mbarrier_arrive({_barrier(p, op)});")
 
 
 @handles("nvgpu.mbarrier.arrive.expect_tx", table=BOXES)

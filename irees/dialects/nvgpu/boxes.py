@@ -176,6 +176,28 @@ class MBarrierArriveExpectTxOp(IRDLOperation):
         super().__init__(operands=[barriers, txcount, number])
 
 
+@irdl_attr_definition
+class MBarrierTokenType(ParametrizedAttribute, TypeAttribute):
+    """`!nvgpu.mbarrier.token`: the phase of a barrier that a thread arrived in."""
+
+    name = "nvgpu.mbarrier.token"
+
+
+@irdl_op_definition
+class MBarrierArriveOp(IRDLOperation):
+    """Arrives at a barrier; returns the phase that this counts for."""
+
+    name = "nvgpu.mbarrier.arrive"
+
+    barriers = operand_def(MBarrierGroupType)
+    number = operand_def(IndexType)
+    token = result_def(MBarrierTokenType)
+    assembly_format = "$barriers `[` $number `]` attr-dict `:` type($barriers) `->` type($token)"
+
+    def __init__(self, barriers: SSAValue, number: SSAValue):
+        super().__init__(operands=[barriers, number], result_types=[MBarrierTokenType()])
+
+
 @irdl_op_definition
 class MBarrierTryWaitParityOp(IRDLOperation):
     """
@@ -272,6 +294,7 @@ class TmaAsyncLoadOp(IRDLOperation):
 OPS = (
     MBarrierCreateOp,
     MBarrierInitOp,
+    MBarrierArriveOp,
     MBarrierArriveExpectTxOp,
     MBarrierTryWaitParityOp,
     TmaCreateDescriptorOp,

@@ -179,11 +179,11 @@ def test_one_thread_copies_for_all():
     for order, boxes in (("m, k; n, k", 2), ("k, m; k, n", 2 + 4)):
         text = kernels.widening_matmul(4096, 4096, 4096, "f16", order)
         ptx = ptx_of(checked(text, "sm_90"))
-        # Two parts before the loop, and one in it.
+        # Three parts before the loop, and one in it.
         copies = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        assert ptx.count(copies) == 3 * boxes
-        assert ptx.count("mbarrier.arrive.expect_tx") == 3
-        assert ptx.count("mbarrier.init") == 4
+        assert ptx.count(copies) == 4 * boxes
+        assert ptx.count("mbarrier.arrive.expect_tx") == 4
+        assert ptx.count("mbarrier.init") == 8
         assert "cp.async.c" not in ptx
         assert ".param .align 64 .b8 irees_k0_w0_param_0[128]" in ptx
 

@@ -5,6 +5,7 @@ reads shared memory by them; none of it was seen on hardware.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from irees.errors import DeviceError
 from irees.frontends.mlir import import_mlir
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import gpu_select_strategy
+from irees.transforms.codegen.gpu.gpu_lower_contractions import bulk_contraction
 from irees.transforms.codegen.gpu.gpu_use_bulk_copies import GpuUseBulkCopiesPass
 from irees.transforms.codegen.gpu.utils import warpgroup_contraction as _warpgroup_contraction
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
@@ -272,11 +274,42 @@ def is_last(op: Operation) -> bool:
     return [o for o in op.parent.ops if o.name == op.name][-1] is op
 
 
+def frees_first(self, part, at) -> None:
+    """Instead of `BoxRing.release`: the slot of the running product is freed."""
+    self._arrive(part, self.contraction.is_leader, at)
+    self.begin(at.add(part, self.ahead), at)
+
+
+def test_a_slot_that_is_freed_too_early(forced, monkeypatch):
+    """Its copy overwrites what the running product reads."""
+    forced(64, 64, 64, 4)
+    monkeypatch.setattr(bulk_contraction.BoxRing, "release", frees_first)
+    monkeypatch.setattr(bulk_contraction.BoxRing, "ahead", 4)
+    monkeypatch.setattr(bulk_contraction.BoxRing, "end", lambda self, at: None)
+    assert np.isnan(product_of_parts("boxes")[0]).any()
+
+
+def test_slots_are_freed_by_every_warp(forced, monkeypatch):
+    """A slot that one warp alone frees may be read by others: its barrier counts all of them."""
+    forced(64, 64, 64, 4)
+    (source,) = [
+        text
+        for name, text in compiled(
+            kernels.widening_matmul(64, 64, 512, "f16", "m, k; n, k")
+        ).sources.items()
+        if name != "host"
+    ]
+    (free,) = set(re.findall(r"irees_mbarrier_arrive\((b\d+)", source))
+    inits = re.findall(rf"irees_mbarrier_init\({free}(?: \+ \d)?, (\d+)\)", source)
+    assert inits == ["4"] * 4
+
+
 BOX_FAULTS = {
     "begins twice": ("nvgpu.mbarrier.init", lambda p, op, do: (do(p, op), do(p, op))),
     "never begins": ("nvgpu.mbarrier.init", nothing),
     "not fenced": ("nvvm.fence.mbarrier.init", nothing),
     "expects nothing": ("nvgpu.mbarrier.arrive.expect_tx", nothing),
+    "never freed": ("nvgpu.mbarrier.arrive", nothing),
     "not waited for": ("nvgpu.mbarrier.try_wait.parity", nothing),
     "copied by half": ("nvgpu.tma.async.load", lambda p, op, do: is_last(op) or do(p, op)),
     "copied twice": ("nvgpu.tma.async.load", lambda p, op, do: (do(p, op), do(p, op))),

@@ -5,24 +5,28 @@ Lowers one contraction to `wgmma` with TMA copies of the operands. Part of
 The loop is that of `utils/warpgroup_contraction.py`, but one thread copies for all: it announces
 the expected bytes to the mbarrier of a slot, and starts one copy per operand, or one per 64 rows
 (columns) of an operand that is not contiguous along the reduction. All threads wait for the
-mbarrier.
+mbarrier. A second mbarrier per slot counts the warps whose products no longer read it. So nothing
+in the loop waits for all threads of the workgroup, and warpgroups may be a product apart.
 
     %map = nvgpu.tma.create.descriptor %a box[128, 64]      // by the host
-    %bars = nvgpu.mbarrier.create                           // one for each slot
-    nvgpu.mbarrier.init %bars[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier    // once
+    %full, %free = nvgpu.mbarrier.create                    // one of each for each slot
+    nvgpu.mbarrier.init %full[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier    // once
     scf.for %k = 0 to 512 step 64 iter_args(%sums) {        // part i, at i mod stages
-      nvgpu.mbarrier.try_wait.parity %bars[%slot], %odd     // part i is there
-      gpu.barrier                                           // product i - 2 is done
-      scf.if %first_thread_and_not_past_the_end {
-        nvgpu.mbarrier.arrive.expect_tx %bars[%next], 32768
-        nvgpu.tma.async.load %map[%row, %k + 128], %bars[%next] to %as[%next] ...
+      nvgpu.mbarrier.try_wait.parity %full[%slot], %odd     // part i is there
+      ... nvgpu.warpgroup.mma ... {waitGroup = 1}           // product i begins, i - 1 is done
+      scf.if %first_lane { nvgpu.mbarrier.arrive %free[%slot of part i - 1] }
+      scf.if %first_thread_and_not_past_the_end {           // part i + stages - 1
+        nvgpu.mbarrier.try_wait.parity %free[%next], %odd   // all warps arrived
+        nvgpu.mbarrier.arrive.expect_tx %full[%next], 32768
+        nvgpu.tma.async.load %map[%row, %k + 192], %full[%next] to %as[%next] ...
       }
-      ... nvgpu.warpgroup.mma ...
     }
 
-TMA writes and `wgmma` reads both use the async proxy, so no fence is needed. Parts are numbered
-across all blocks of a workgroup, since mbarrier phases continue: part n is phase n / stages of
-mbarrier n mod stages. Parts past the end of the reduction are not copied.
+The copies of a part start while product i runs, so the thread that copies delays no product. TMA
+writes and `wgmma` reads both use the async proxy, so no fence is needed. Parts are numbered across
+all blocks of a workgroup, since mbarrier phases continue: part n is phase n / stages of mbarrier
+n mod stages. Parts past the end of the reduction are not copied. The design is that of
+`PipelineTmaAsync` of CUTLASS, without warps that only copy.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.nvgpu import (
     MBarrierArriveExpectTxOp,
+    MBarrierArriveOp,
     MBarrierCreateOp,
     MBarrierInitOp,
     MBarrierTryWaitParityOp,
@@ -52,6 +57,7 @@ from irees.transforms.codegen.gpu.utils.boxes import POINTS, Box, boxes_of, work
 from irees.transforms.codegen.gpu.utils.contraction import Indices, Side
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
+from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warpgroup_contraction import Ring, WarpgroupContraction
 from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -94,15 +100,20 @@ class BulkContraction(WarpgroupContraction):
         before = IndexBuilder(InsertPoint.before(loop))
         if self.share is not None:
             before = self.share.before
-        self.barriers = before.insert(MBarrierCreateOp(self.stages)).results[0]
+        self.full = before.insert(MBarrierCreateOp(self.stages)).results[0]
+        self.free = before.insert(MBarrierCreateOp(self.stages)).results[0]
         close, _, b = threads(before, 1)
         for slot in range(self.stages):
-            b.insert(MBarrierInitOp(self.barriers, b.value(slot), b.value(1)))
+            b.insert(MBarrierInitOp(self.full, b.value(slot), b.value(1)))
+            warps = self.blocking.threads // WARP
+            b.insert(MBarrierInitOp(self.free, b.value(slot), b.value(warps)))
         b.insert(FenceMbarrierInitOp())
         close()
         before.insert(BarrierOp())
-        test = arith.CmpiOp(self.thread, at.value(0), "eq")
-        self.is_first = at.insert(test).results[0]
+        zero = at.value(0)
+        self.is_first = at.insert(arith.CmpiOp(self.thread, zero, "eq")).results[0]
+        lane = at.value(at.rem(self.thread, WARP))
+        self.is_leader = at.insert(arith.CmpiOp(lane, zero, "eq")).results[0]
 
     def _ring(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> Ring:
         if (share := self.share) is not None:
@@ -125,7 +136,7 @@ class BulkContraction(WarpgroupContraction):
 
 @dataclass
 class BoxRing:
-    """A ring that thread 0 fills with TMA copies."""
+    """A ring that thread 0 fills with TMA copies; the first lane of each warp releases slots."""
 
     contraction: BulkContraction
     ivs: Indices
@@ -135,30 +146,54 @@ class BoxRing:
     parts: Size
     """End of the part numbers of this block."""
 
+    @property
+    def ahead(self) -> int:
+        """All slots but the one that the running product reads."""
+        return self.contraction.stages - 1
+
     def slot(self, part: Size, at: IndexBuilder) -> Size:
         """Returns the slot of a part."""
         return at.rem(at.add(self.before, part), self.contraction.stages)
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
-        """Starts to copy both operands' boxes, if the part exists."""
+        """Starts to copy both operands' boxes once the slot is free, if the part exists."""
         contraction, inside = self.contraction, self.contraction.is_first
         if isinstance(part, int) and isinstance(self.parts, int):
             if part >= self.parts:
                 return
         else:
-            test = arith.CmpiOp(at.value(part), at.value(self.parts), "slt")
-            inside = at.insert(arith.AndIOp(inside, at.insert(test).results[0])).results[0]
+            inside = self._both(inside, part, "slt", self.parts, at)
         slot = at.value(self.slot(part, at))
         close, b = if_else(at, inside)
+        if (phase := self._phase(part, b)) != 0:
+            # In phase 0 this returns at once: the phase before the first counts as complete.
+            self._wait(contraction.free, slot, b.add(phase, 1), b)
         maps = [m.type for m in contraction.maps]
         count = sum(
             box.copies * kind.bytes  # type: ignore[attr-defined]
             for box, kind in zip(contraction.boxes, maps, strict=True)
         )
-        b.insert(MBarrierArriveExpectTxOp(contraction.barriers, slot, b.value(count)))
+        b.insert(MBarrierArriveExpectTxOp(contraction.full, slot, b.value(count)))
         for number in range(2):
             self._copy(number, part, slot, b)
         close()
+
+    def _both(
+        self, condition: SSAValue, left: Size, predicate: str, right: Size, at: IndexBuilder
+    ) -> SSAValue:
+        """Returns `condition` and a comparison."""
+        test = at.insert(arith.CmpiOp(at.value(left), at.value(right), predicate)).results[0]
+        return at.insert(arith.AndIOp(condition, test)).results[0]
+
+    def _phase(self, part: Size, at: IndexBuilder) -> Size:
+        """Returns the phase of the mbarriers of a part's slot."""
+        return at.floordiv(at.add(self.before, part), self.contraction.stages)
+
+    def _wait(self, barriers: SSAValue, slot: SSAValue, phase: Size, at: IndexBuilder) -> None:
+        """Waits until a phase is complete."""
+        parity, zero = at.value(at.rem(phase, 2)), at.value(0)
+        odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
+        at.insert(MBarrierTryWaitParityOp(barriers, slot, odd, at.value(TICKS)))
 
     def _copy(self, number: int, part: Size, slot: SSAValue, at: IndexBuilder) -> None:
         """Starts the copies of one operand."""
@@ -171,22 +206,30 @@ class BoxRing:
                 where[box.points] = at.add(self.points[number], copy * POINTS)
             target = _part(side, box, slot, copy, at)
             places = box.coordinates(where, at)
-            load = TmaAsyncLoadOp(
-                contraction.maps[number], places, contraction.barriers, slot, target
-            )
+            load = TmaAsyncLoadOp(contraction.maps[number], places, contraction.full, slot, target)
             at.insert(load)
 
-    def wait(self, part: Size, at: IndexBuilder) -> None:
+    def take(self, part: Size, at: IndexBuilder) -> None:
         """Waits until a part is complete."""
-        contraction = self.contraction
-        phase = at.floordiv(at.add(self.before, part), contraction.stages)
-        parity, zero = at.value(at.rem(phase, 2)), at.value(0)
-        odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
-        slot, ticks = at.value(contraction.slot), at.value(TICKS)
-        at.insert(MBarrierTryWaitParityOp(contraction.barriers, slot, odd, ticks))
+        slot = at.value(self.contraction.slot)
+        self._wait(self.contraction.full, slot, self._phase(part, at), at)
+
+    def release(self, part: Size, at: IndexBuilder) -> None:
+        """Frees the slot of the part before, and starts to copy another to it."""
+        first = at.floordiv(self.contraction.first, self.contraction.blocking.depth)
+        leads = self._both(self.contraction.is_leader, part, "sgt", first, at)
+        self._arrive(at.sub(part, 1), leads, at)
+        self.begin(at.add(part, self.ahead), at)
 
     def end(self, at: IndexBuilder) -> None:
-        """Does nothing: every started copy has been waited for."""
+        """Frees the slot of the last part, so that the phases go on with the next block."""
+        if self.parts != 0:
+            self._arrive(at.sub(self.parts, 1), self.contraction.is_leader, at)
+
+    def _arrive(self, part: Size, leads: SSAValue, at: IndexBuilder) -> None:
+        close, b = if_else(at, leads)
+        b.insert(MBarrierArriveOp(self.contraction.free, b.value(self.slot(part, b))))
+        close()
 
 
 def _map_of(box: Box, at: IndexBuilder) -> SSAValue:

@@ -134,7 +134,7 @@ class WarpgroupBlocking:
 
     def shared_bytes(self, element_bytes: int) -> int:
         """Returns the bytes of both operands' tiles, the mbarriers, and the alignment."""
-        part = (self.rows + self.columns) * self.depth * element_bytes + 8
+        part = (self.rows + self.columns) * self.depth * element_bytes + 2 * 8
         return self.stages * part + self.alignment
 
     def registers(self, element_bytes: int, cut: int = 0) -> int:

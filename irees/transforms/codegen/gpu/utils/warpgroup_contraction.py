@@ -60,6 +60,9 @@ PIECE = 16
 class Ring(Protocol):
     """Ring buffer of operand slices in shared memory; `wgmma` uses up to two slots at a time."""
 
+    ahead: int
+    """How many slices are copied before the first is multiplied."""
+
     def slot(self, part: Size, at: IndexBuilder) -> Size:
         """Returns the slot of a slice."""
         ...
@@ -68,8 +71,12 @@ class Ring(Protocol):
         """Starts to copy a slice."""
         ...
 
-    def wait(self, part: Size, at: IndexBuilder) -> None:
-        """Waits for the thread's share of a slice; after a barrier the whole slice is visible."""
+    def take(self, part: Size, at: IndexBuilder) -> None:
+        """Waits until the whole slice is visible to `wgmma`."""
+        ...
+
+    def release(self, part: Size, at: IndexBuilder) -> None:
+        """Reuses the slot of the slice before: its product is done, and that of `part` runs."""
         ...
 
     def end(self, at: IndexBuilder) -> None:
@@ -176,19 +183,19 @@ class WarpgroupContraction(MatrixContraction):
         return [at.insert(op).results[0]]
 
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
-        ahead, depth = self.stages - 2, self.blocking.depth
+        depth = self.blocking.depth
         rows, columns = self._my_points(row, column, at)
         ring = self._ring(ivs, row, column, at)
-        for number in range(ahead):
+        for number in range(ring.ahead):
             ring.begin(at.add(at.floordiv(self.first, depth), number), at)
         zeros = at.insert(WarpgroupMmaInitAccumulatorOp(WARPGROUP_ROWS, self.blocking.columns))
         body, first, b = for_loop(at, self.first, self.end, depth, zeros.results)
         part = b.floordiv(first, depth)
         self.slot = ring.slot(part, b)
-        ring.wait(part, b)
-        b.insert(BarrierOp())
-        ring.begin(b.add(part, ahead), b)
-        (product,) = body(self._multiplied(body.arguments, first, b))
+        ring.take(part, b)
+        products = self._multiplied(body.arguments, first, b)
+        ring.release(part, b)
+        (product,) = body(products)
         at.insert(WgmmaWaitGroupOp(0))
         ring.end(at)
         at.insert(BarrierOp())
@@ -224,6 +231,11 @@ class ThreadRing:
     accesses: list[list[Access]]
     begun: SSAValue = field(init=False)
 
+    @property
+    def ahead(self) -> int:
+        """All slots but the two that products may read."""
+        return self.contraction.stages - 2
+
     def slot(self, part: Size, at: IndexBuilder) -> Size:
         """Returns the slot of a slice."""
         return at.rem(part, self.contraction.stages)
@@ -232,10 +244,20 @@ class ThreadRing:
         """Starts this thread's copies of a slice."""
         self.begun = self.contraction.copy_part(self.accesses, part, self.slot(part, at), at)
 
-    def wait(self, part: Size, at: IndexBuilder) -> None:
-        """Waits for this thread's copies and makes them visible to `wgmma` (proxy fence)."""
-        at.insert(DeviceAsyncWaitOp(self.begun, self.contraction.stages - 3))
+    def take(self, part: Size, at: IndexBuilder) -> None:
+        """
+        Waits for a slice, and starts the copies of a later one to the slot of product `part` - 2.
+
+        The proxy fence makes this thread's copies visible to `wgmma`, and the barrier those of all
+        threads. Every thread has waited for product `part` - 2 by then.
+        """
+        at.insert(DeviceAsyncWaitOp(self.begun, self.ahead - 1))
         at.insert(FenceProxyOp())
+        at.insert(BarrierOp())
+        self.begin(at.add(part, self.ahead), at)
+
+    def release(self, part: Size, at: IndexBuilder) -> None:
+        """Does nothing: the barrier of the next slice is enough."""
 
     def end(self, at: IndexBuilder) -> None:
         """Waits for the last copies, which no product reads."""
