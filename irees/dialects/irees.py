@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     MemRefType,
     SymbolRefAttr,
+    UnitAttr,
     VectorType,
     f32,
     i8,
@@ -24,10 +25,12 @@ from xdsl.irdl import (
     AnyOf,
     EqAttrConstraint,
     IRDLOperation,
+    ParsePropInAttrDict,
     VarConstraint,
     base,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -38,7 +41,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.irees_target import TargetAttr
-from irees.dialects.nvgpu import WarpgroupAccumulatorType
+from irees.dialects.nvgpu import WarpgroupAccumulatorType, WarpgroupMatrixDescriptorType
 from irees.dialects.x86vector import verify_dot
 
 
@@ -229,6 +232,87 @@ class WarpgroupSumsOp(IRDLOperation):
 
 
 @irdl_op_definition
+class WarpgroupAccumulatorOp(IRDLOperation):
+    """
+    Makes a warpgroup accumulator of each lane's sums: the inverse of `irees.warpgroup_sums`.
+
+    An online softmax rescales the sums of a product before it adds the next one.
+    """
+
+    name = "irees.warpgroup_accumulator"
+
+    sums = var_operand_def(VectorType.constr(base(Float32Type)))
+    accumulator = result_def(WarpgroupAccumulatorType)
+
+    assembly_format = "$sums attr-dict `:` type($sums) `->` type($accumulator)"
+
+    def __init__(self, sums: Sequence[SSAValue]):
+        kind = WarpgroupAccumulatorType(VectorType(f32, [64, 8 * len(sums)]))
+        super().__init__(operands=[sums], result_types=[kind])
+
+    def verify_(self) -> None:
+        assert isinstance(self.accumulator.type, WarpgroupAccumulatorType)
+        rows, columns = self.accumulator.type.fragmented.get_shape()
+        if rows != 64 or [v.type for v in self.sums] != [VectorType(f32, [4])] * (columns // 8):
+            raise VerifyException(f"a lane has {columns // 8} vectors of 4 sums")
+
+
+@irdl_op_definition
+class WarpgroupMmaOp(IRDLOperation):
+    """
+    D = C + A * B of a warpgroup, whose A, 64 x K, is in registers (PTX `wgmma`); waits for D.
+
+    For each 16 steps of K a lane has four words of A, as the left operand of `irees.mma_sync`. B is
+    N x K in shared memory, or N / 64 x K x 64 with `transposeB`. The accumulator has no other use.
+    MLIR's `nvgpu.warpgroup.mma` reads both operands from shared memory.
+    """
+
+    name = "irees.warpgroup_mma"
+
+    words = var_operand_def(_WORD)
+    descriptor_b = operand_def(WarpgroupMatrixDescriptorType)
+    matrix_c = operand_def(WarpgroupAccumulatorType)
+    transpose_b = opt_prop_def(UnitAttr, prop_name="transposeB")
+    matrix_d = result_def(WarpgroupAccumulatorType)
+
+    assembly_format = (
+        "`[` $words `]` `,` $descriptor_b `,` $matrix_c attr-dict `:` `[` type($words) `]` `,`"
+        " type($descriptor_b) `,` type($matrix_c) `->` type($matrix_d)"
+    )
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(self, words: Sequence[SSAValue], b: SSAValue, c: SSAValue, *, turned: bool):
+        super().__init__(
+            operands=[words, b, c],
+            result_types=[c.type],
+            properties={"transposeB": UnitAttr() if turned else None},
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """M, N and K of the product."""
+        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
+        b = self.descriptor_b.type.tensor.get_shape()
+        return (64, b[0] * b[2], b[1]) if self.transpose_b is not None else (64, b[0], b[1])
+
+    def verify_(self) -> None:
+        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
+        assert isinstance(self.matrix_c.type, WarpgroupAccumulatorType)
+        b = self.descriptor_b.type.tensor
+        dims = 2 if self.transpose_b is None else 3
+        word = VectorType(b.element_type, [2])
+        rows, columns, steps = self.shape if b.get_num_dims() == dims else (0, 0, 0)
+        if not steps or steps % 16 or [v.type for v in self.words] != [word] * (steps // 4):
+            raise VerifyException(f"no product of {len(self.words)} words and {b}")
+        sums = VectorType(f32, [rows, columns])
+        if columns not in (64, 128, 256) or self.matrix_c.type.fragmented != sums:
+            raise VerifyException(f"no sums of 64 x {columns} in {self.matrix_c.type.fragmented}")
+        if len(list(self.matrix_c.uses)) != 1:
+            raise VerifyException("an accumulator that is added to has no other user")
+
+
+@irdl_op_definition
 class DotOp(IRDLOperation):
     """
     acc[i] + sum over j < 4 of extui(a[4i + j]) * extsi(b[4i + j]) in i32, which wraps.
@@ -325,7 +409,7 @@ Irees = Dialect(
     "irees",
     [
         *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp),
-        *(MmaSyncOp, WarpgroupSumsOp, CountersOp),
+        *(MmaSyncOp, WarpgroupSumsOp, WarpgroupAccumulatorOp, WarpgroupMmaOp, CountersOp),
         InvokeOp,
     ],
     [TargetAttr],

@@ -129,4 +129,20 @@ MUTANTS = (
         "        self._arrive(part, leads, at)\n",
         ("tests/backends/cuda/test_warpgroups.py::test_every_block_is_right",),
     ),
+    Mutant(
+        "A178",
+        "the values of an attention are read as if each key were a row of the other operand",
+        "irees/backends/cuda/irees_warpgroup.h",
+        "const uint32_t word = (uint32_t)all[lane / 4 * 4 + q], k = i / 4 * 16 + i % 4 / 2 * 8 + 2 * q;",
+        "const uint32_t word = (uint32_t)all[lane / 4 * 4 + q], k = i / 4 * 16 + i % 4 / 2 * 4 + 2 * q;",
+        ("tests/backends/cuda/test_warpgroup_attention.py::test_attention",),
+    ),
+    Mutant(
+        "A179",
+        "the next tile of keys is copied to the slot that products read",
+        "irees/transforms/codegen/gpu/gpu_lower_attention/warpgroup_attention.py",
+        "self._load_tile(following, b.value(b.rem(b.add(part, 1), STAGES)), b)",
+        "self._load_tile(following, b.value(b.rem(part, STAGES)), b)",
+        ("tests/backends/cuda/test_warpgroup_attention.py::test_attention",),
+    ),
 )

@@ -47,6 +47,16 @@ func.func @warpgroup_sums(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<6
   return
 }
 
+// The inverse of it, and a product whose left operand is in registers: four words for each 16 steps.
+// CHECK-LABEL: func.func @warpgroup_mma
+// CHECK-NEXT:    %[[C:.*]] = irees.warpgroup_accumulator %s, %s, %s, %s, %s, %s, %s, %s : vector<4xf32>, {{.*}} -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+// CHECK-NEXT:    %{{.*}} = irees.warpgroup_mma[%a, %a, %a, %a], %b, %[[C]] {transposeB} : [vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>], !nvgpu.warpgroup.descriptor<{{.*}}>, !nvgpu.warpgroup.accumulator<{{.*}}> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+func.func @warpgroup_mma(%s: vector<4xf32>, %a: vector<2xf16>, %b: !nvgpu.warpgroup.descriptor<tensor = memref<1x16x64xf16, #gpu.address_space<workgroup>>>) {
+  %c = irees.warpgroup_accumulator %s, %s, %s, %s, %s, %s, %s, %s : vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+  %d = irees.warpgroup_mma[%a, %a, %a, %a], %b, %c {transposeB} : [vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>], !nvgpu.warpgroup.descriptor<tensor = memref<1x16x64xf16, #gpu.address_space<workgroup>>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+  return
+}
+
 // Four unsigned times four signed i8 into each i32.
 // CHECK-LABEL: func.func @dot
 // CHECK-NEXT:    %{{.*}} = irees.dot %acc, %a, %b : vector<64xi8> -> vector<16xi32>

@@ -14,6 +14,7 @@
 /* `sums` are the sums of completed products, `begun` are the pending ones with their results at their
    start. `v` is NaN while products are pending. */
 #define IREES_MOST_BEGUN 4
+#define IREES_FRESH = {}
 template <int N> struct irees_accumulator {
   float v[N / 2], sums[N / 2];
   struct {
@@ -24,6 +25,8 @@ template <int N> struct irees_accumulator {
 };
 IREES_INLINE uint32_t irees_shared_place(const void *p) { return (uint32_t)((const unsigned char *)p - irees_emulated_here()->shared); }
 #else
+/* Of an accumulator whose first product does not read it. */
+#define IREES_FRESH
 template <int N> struct irees_accumulator {
   float v[N / 2];
 };
@@ -93,7 +96,7 @@ static void irees_warpgroup_arrives(void *sums) {
   for (int i = 0; i < c.count; i++) c.begun[i] = c.begun[i + 1];
   if (!c.count) memcpy(c.v, c.sums, sizeof c.v);
 }
-template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b, int left>
+template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b, int left, bool fresh = false>
 IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint64_t b) {
   if (!c.count) memcpy(c.sums, c.v, sizeof c.v);
   if (c.count == IREES_MOST_BEGUN) __builtin_abort();
@@ -106,6 +109,36 @@ IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint6
   }
   irees_emulated_product(&c, irees_warpgroup_arrives<E, N, steps, move_a, move_b, turned_a, turned_b>);
   irees_warpgroup_wait<left>();
+}
+template <typename V> IREES_INLINE uint32_t irees_word(V x) {
+  uint32_t u;
+  memcpy(&u, (const void *)&x, sizeof u);
+  return u;
+}
+/* Each lane reads the rows of A that it sums from the four lanes that hold them. */
+template <typename E, int N, int steps, int move_b, bool turned_b>
+IREES_INLINE void irees_warpgroup_mma_registers(irees_accumulator<N> &c, const uint32_t *a, uint64_t b) {
+  const uint32_t lane = threadIdx.x % 32;
+  float rows[2][16 * steps];
+  for (uint32_t i = 0; i < 4 * steps; i++) {
+    uint64_t all[32] = {0};
+    irees_emulated_gather(a[i], all);
+    for (uint32_t q = 0; q < 4; q++) {
+      const uint32_t word = (uint32_t)all[lane / 4 * 4 + q], k = i / 4 * 16 + i % 4 / 2 * 8 + 2 * q;
+      E pair[2];
+      memcpy((void *)pair, &word, sizeof pair);
+      rows[i % 2][k] = irees_wide(pair[0]), rows[i % 2][k + 1] = irees_wide(pair[1]);
+    }
+  }
+  irees_warpgroup_wait<0>();
+  for (uint32_t s = 0; s < steps; s++)
+    for (uint32_t k = 0; k < 16; k++)
+      for (uint32_t j = 0; j < N / 4; j++) {
+        const float x = irees_matrix_element<E>(b + s * move_b, turned_b, j / 2 * 8 + lane % 4 * 2 + j % 2, k);
+        c.v[j / 2 * 4 + j % 2] += rows[0][16 * s + k] * x;
+        c.v[j / 2 * 4 + 2 + j % 2] += rows[1][16 * s + k] * x;
+      }
+  __syncwarp();
 }
 IREES_INLINE void irees_fence_async(void) { irees_emulated_fence(); }
 template <int N> IREES_INLINE void irees_settle(irees_accumulator<N> &) {}
@@ -132,23 +165,48 @@ template <int N> IREES_INLINE void irees_settle(irees_accumulator<N> &c) {
 #define IREES_WGMMA(columns, kind, names, sums, others)                                        \
   asm volatile("wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." kind "." kind " {" names "}, " others \
       : sums(0) : "l"(a), "l"(b), "n"((int)turned_a), "n"((int)turned_b));
-#define IREES_WGMMA_OF(kind)                                                                   \
-  if constexpr (N == 64) { IREES_WGMMA("64", kind, IREES_NAMES_32, IREES_SUMS_32, "%32, %33, 1, 1, 1, %34, %35;") } \
-  else if constexpr (N == 128) { IREES_WGMMA("128", kind, IREES_NAMES_64, IREES_SUMS_64, "%64, %65, 1, 1, 1, %66, %67;") } \
-  else { IREES_WGMMA("256", kind, IREES_NAMES_128, IREES_SUMS_128, "%128, %129, 1, 1, 1, %130, %131;") }
+/* `added` is "0" where the accumulator is not read, else "1". */
+#define IREES_WGMMA_OF(kind, added)                                                            \
+  if constexpr (N == 64) { IREES_WGMMA("64", kind, IREES_NAMES_32, IREES_SUMS_32, "%32, %33, " added ", 1, 1, %34, %35;") } \
+  else if constexpr (N == 128) { IREES_WGMMA("128", kind, IREES_NAMES_64, IREES_SUMS_64, "%64, %65, " added ", 1, 1, %66, %67;") } \
+  else { IREES_WGMMA("256", kind, IREES_NAMES_128, IREES_SUMS_128, "%128, %129, " added ", 1, 1, %130, %131;") }
+#define IREES_WGMMA_REGISTERS(columns, kind, names, sums, others)                              \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." kind "." kind " {" names "}, " others \
+      : sums(0) : "r"(a[4 * s]), "r"(a[4 * s + 1]), "r"(a[4 * s + 2]), "r"(a[4 * s + 3]), "l"(b), "n"((int)turned_b));
+#define IREES_WGMMA_REGISTERS_OF(kind)                                                         \
+  if constexpr (N == 64) { IREES_WGMMA_REGISTERS("64", kind, IREES_NAMES_32, IREES_SUMS_32, "{%32, %33, %34, %35}, %36, 1, 1, 1, %37;") } \
+  else if constexpr (N == 128) { IREES_WGMMA_REGISTERS("128", kind, IREES_NAMES_64, IREES_SUMS_64, "{%64, %65, %66, %67}, %68, 1, 1, 1, %69;") } \
+  else { IREES_WGMMA_REGISTERS("256", kind, IREES_NAMES_128, IREES_SUMS_128, "{%128, %129, %130, %131}, %132, 1, 1, 1, %133;") }
 
 template <typename E> constexpr bool irees_is_half = false;
 template <> constexpr bool irees_is_half<irees_f16> = true;
-template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b, int left>
+template <typename E, int N, int steps, int move_a, int move_b, bool turned_a, bool turned_b, int left, bool fresh = false>
 IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint64_t b) {
   irees_settle(c);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-  IREES_UNROLL for (int s = 0; s < steps; s++, a += move_a, b += move_b) {
-    if constexpr (irees_is_half<E>) { IREES_WGMMA_OF("f16") }
-    else { IREES_WGMMA_OF("bf16") }
+  if constexpr (fresh) {
+    if constexpr (irees_is_half<E>) { IREES_WGMMA_OF("f16", "0") }
+    else { IREES_WGMMA_OF("bf16", "0") }
+    a += move_a, b += move_b;
+  }
+  IREES_UNROLL for (int s = fresh; s < steps; s++, a += move_a, b += move_b) {
+    if constexpr (irees_is_half<E>) { IREES_WGMMA_OF("f16", "1") }
+    else { IREES_WGMMA_OF("bf16", "1") }
   }
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   irees_warpgroup_wait<left>();
+  irees_settle(c);
+}
+template <typename E, int N, int steps, int move_b, bool turned_b>
+IREES_INLINE void irees_warpgroup_mma_registers(irees_accumulator<N> &c, const uint32_t *a, uint64_t b) {
+  irees_settle(c);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  IREES_UNROLL for (int s = 0; s < steps; s++, b += move_b) {
+    if constexpr (irees_is_half<E>) { IREES_WGMMA_REGISTERS_OF("f16") }
+    else { IREES_WGMMA_REGISTERS_OF("bf16") }
+  }
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  irees_warpgroup_wait<0>();
   irees_settle(c);
 }
 #endif
@@ -156,4 +214,7 @@ IREES_INLINE void irees_warpgroup_mma(irees_accumulator<N> &c, uint64_t a, uint6
 /* The lane's elements of columns 8 * i to 8 * i + 7. */
 template <int i, int N> IREES_INLINE irees_vector<float, 4> irees_warpgroup_sums(const irees_accumulator<N> &c) {
   return irees_vector<float, 4>::of(c.v[4 * i], c.v[4 * i + 1], c.v[4 * i + 2], c.v[4 * i + 3]);
+}
+template <int i, int N> IREES_INLINE void irees_set_warpgroup_sums(irees_accumulator<N> &c, irees_vector<float, 4> x) {
+  for (int j = 0; j < 4; j++) c.v[4 * i + j] = x[j];
 }

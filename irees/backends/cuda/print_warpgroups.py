@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from irees.backends.common.printer import Handler, Printer, handles
 from irees.backends.common.types import scalar
-from irees.dialects.irees import WarpgroupSumsOp
+from irees.dialects import irees
+from irees.dialects.irees import WarpgroupAccumulatorOp, WarpgroupSumsOp
 from irees.dialects.nvgpu import (
     WarpgroupAccumulatorType,
     WarpgroupGenerateDescriptorOp,
@@ -52,9 +53,52 @@ def _descriptor(p: Printer, op: Operation) -> None:
 def _init(p: Printer, op: Operation) -> None:
     """Declares a C variable: wgmma accumulates in place."""
     assert isinstance(op, WarpgroupMmaInitAccumulatorOp)
+    start = " IREES_FRESH" if is_fresh(op.matrix_c) else " = {}"
     name = p.fresh()
-    p.line(f"{p.expressions.type(op.matrix_c.type)} {name} = {{}};")
+    p.line(f"{p.expressions.type(op.matrix_c.type)} {name}{start};")
     p.names[op.matrix_c] = name
+
+
+def is_fresh(accumulator: SSAValue) -> bool:
+    """Whether a product starts an accumulator, so that nothing has to zero it."""
+    if not isinstance(accumulator.owner, WarpgroupMmaInitAccumulatorOp):
+        return False
+    users = [use.operation for use in accumulator.uses]
+    return all(
+        isinstance(u, WarpgroupMmaOp) and u.parent is accumulator.owner.parent for u in users
+    )
+
+
+def move_of(turned: bool) -> int:
+    """16 reduction steps: 32 bytes within a row, or 16 rows of 128 bytes, in units of `PIECE`."""
+    return 16 * 128 // PIECE if turned else 32 // PIECE
+
+
+@handles("irees.warpgroup_accumulator", table=WARPGROUPS)
+def _accumulator(p: Printer, op: Operation) -> None:
+    assert isinstance(op, WarpgroupAccumulatorOp)
+    name = p.fresh()
+    p.line(f"{p.expressions.type(op.accumulator.type)} {name} IREES_FRESH;")
+    for number, value in enumerate(op.sums):
+        p.line(f"irees_set_warpgroup_sums<{number}>({name}, {p.name(value)});")
+    p.names[op.accumulator] = name
+
+
+@handles("irees.warpgroup_mma", table=WARPGROUPS)
+def _mma_of_registers(p: Printer, op: Operation) -> None:
+    assert isinstance(op, irees.WarpgroupMmaOp)
+    p.waits = True  # type: ignore[attr-defined]
+    _, columns, steps = op.shape
+    turned = op.transpose_b is not None
+    element = scalar(op.descriptor_b.type.tensor.element_type)  # type: ignore[attr-defined]
+    arguments = f"{element}, {columns}, {steps // 16}, {move_of(turned)}, {str(turned).lower()}"
+    sums, words = p.name(op.matrix_c), p.fresh("w")
+    list_ = ", ".join(f"irees_word({p.name(word)})" for word in op.words)
+    p.line(f"const uint32_t {words}[] = {{{list_}}};")
+    p.line(
+        f"irees_warpgroup_mma_registers<{arguments}>({sums}, {words}, {p.name(op.descriptor_b)});"
+    )
+    p.names[op.matrix_d] = sums
 
 
 @handles("nvgpu.warpgroup.mma", table=WARPGROUPS)
@@ -63,12 +107,13 @@ def _mma(p: Printer, op: Operation) -> None:
     p.waits = True  # type: ignore[attr-defined]
     _, columns, steps = op.shape
     turned = op.transpose_a is not None, op.transpose_b is not None
-    # 16 reduction steps advance 32 bytes within a row, or 16 rows of 128 bytes if transposed.
-    moves = [16 * 128 // PIECE if each else 32 // PIECE for each in turned]
+    moves = [move_of(each) for each in turned]
     element = scalar(op.descriptor_a.type.tensor.element_type)  # type: ignore[attr-defined]
     left = 0 if op.wait_group is None else op.wait_group.value.data
     flags = ", ".join(str(each).lower() for each in turned)
     arguments = f"{element}, {columns}, {steps // 16}, {moves[0]}, {moves[1]}, {flags}, {left}"
+    if is_fresh(op.matrix_c):
+        arguments += ", true"
     sums = p.name(op.matrix_c)
     operands = f"{sums}, {p.name(op.descriptor_a)}, {p.name(op.descriptor_b)}"
     p.line(f"irees_warpgroup_mma<{arguments}>({operands});")

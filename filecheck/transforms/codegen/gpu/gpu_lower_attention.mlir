@@ -1,5 +1,6 @@
 // RUN: irees opt %s -p irees-gpu-lower-attention | filecheck %s
 // RUN: irees opt %s -p 'irees-assign-target{facts="gpu.asynchronous_copies=true gpu.matrix_kinds=f16"},irees-gpu-lower-attention' | filecheck %s --check-prefix=REGISTERS
+// RUN: irees opt %s -p 'irees-assign-target{target="cuda:sm_90"},irees-gpu-lower-attention' | filecheck %s --check-prefix=WARPGROUPS
 
 #q = affine_map<(b, m, d, k, n) -> (b, m, d)>
 #k = affine_map<(b, m, d, k, n) -> (b, k, d)>
@@ -106,6 +107,46 @@ func.func @no_halves(%q: memref<1x64x24xf16>, %k: memref<1x128x24xf16>, %v: memr
     iree_linalg_ext.attention {indexing_maps = [#q, #k, #v, #s, #o]}
         ins(%q, %k, %v, %scale : memref<1x64x24xf16>, memref<1x128x24xf16>, memref<1x128x16xf16>, f32)
         outs(%o : memref<1x64x16xf16>) {
+    ^bb0(%score: f32):
+      iree_linalg_ext.yield %score : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Two warpgroups of 64 rows each, whose operands one thread copies: 64 features at a time, which a swizzle takes.
+// The exponentials are words of the left operand of the second product.
+// WARPGROUPS-LABEL: func.func @warpgroups
+// WARPGROUPS:         %[[Q:.*]] = nvgpu.tma.create.descriptor %q box{{.*}} : memref<1x128x64xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<1x64x64xf16
+// WARPGROUPS:         %[[K:.*]] = nvgpu.tma.create.descriptor %k
+// WARPGROUPS:         %[[V:.*]] = nvgpu.tma.create.descriptor %v box{{.*}} : memref<1x128x128xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<1x64x64xf16
+// WARPGROUPS:         memref.alloc() {alignment = 1024 : i64} : memref<1x1x128x64xf16, #gpu.address_space<workgroup>>
+// WARPGROUPS-NEXT:    memref.alloc() {alignment = 1024 : i64} : memref<2x1x64x64xf16, #gpu.address_space<workgroup>>
+// WARPGROUPS-NEXT:    memref.alloc() {alignment = 1024 : i64} : memref<2x2x64x64xf16, #gpu.address_space<workgroup>>
+// WARPGROUPS:         %[[FULL:.*]] = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<{{.*}}, num_barriers = 3>
+// WARPGROUPS:         scf.forall (%{{.*}}) in (256) {
+// WARPGROUPS-COUNT-2:   nvgpu.tma.async.load %[[Q]]
+// WARPGROUPS:           nvgpu.tma.async.load %[[K]]
+// WARPGROUPS-COUNT-2:   nvgpu.tma.async.load %[[V]]
+// WARPGROUPS:           nvgpu.mbarrier.try_wait.parity %[[FULL]]
+// WARPGROUPS:           scf.for
+// WARPGROUPS:             nvgpu.mbarrier.try_wait.parity %[[FULL]]
+// WARPGROUPS-NEXT:        gpu.barrier
+// WARPGROUPS:             %[[ZERO:.*]] = nvgpu.warpgroup.mma.init.accumulator
+// WARPGROUPS:             %[[S:.*]] = nvgpu.warpgroup.mma %{{.*}}, %{{.*}}, %[[ZERO]] {waitGroup = 0 : i32}
+// WARPGROUPS-NEXT:        irees.warpgroup_sums %[[S]]
+// WARPGROUPS:             math.exp2 {{.*}} fastmath<afn> : vector<4xf32>
+// WARPGROUPS:             %[[R:.*]] = irees.warpgroup_accumulator
+// WARPGROUPS-NEXT:        %[[P:.*]] = irees.warpgroup_mma[%{{.*}}, %[[R]] {transposeB}
+// WARPGROUPS-NEXT:        irees.warpgroup_sums %[[P]]
+// WARPGROUPS-NOT:       nvgpu.device_async_copy
+func.func @warpgroups(%q: memref<1x128x64xf16>, %k: memref<1x128x64xf16>, %v: memref<1x128x128xf16>, %o: memref<1x128x128xf16>) {
+  %scale = arith.constant 0.125 : f32
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.attention {indexing_maps = [#q, #k, #v, #s, #o],
+                               lowering_config = #iree_codegen.lowering_config<{block = [128]}>}
+        ins(%q, %k, %v, %scale : memref<1x128x64xf16>, memref<1x128x64xf16>, memref<1x128x128xf16>, f32)
+        outs(%o : memref<1x128x128xf16>) {
     ^bb0(%score: f32):
       iree_linalg_ext.yield %score : f32
     }

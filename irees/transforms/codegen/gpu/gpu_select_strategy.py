@@ -9,7 +9,7 @@ is still a workgroup per multiprocessor, no parallelism is lost, or the tiles ar
   f32 if sums may be reordered, f32 if it may be rounded to tf32, and signed i8 into i32, which is
   exact. Tiles are multi-stage if the GPU copies to shared memory asynchronously. `wgmma` also needs
   operands that TMA, or asynchronous copies of 4 bytes or more, can load.
-* Attention: a tile of queries of one batch.
+* Attention: a tile of queries of one batch, of one or two warpgroups if `wgmma` can compute it.
 * Transpose: square tiles. Other elementwise ops: 16 bytes per thread.
 * Reduction: one result per thread; along rows, one or a few rows, which warps share; along columns,
   whole 128-byte lines. Long rows get more threads.
@@ -45,9 +45,12 @@ from irees.remarks import remark
 from irees.strategies import config_of_plugins
 from irees.target import Target
 from irees.targets.nvidia import NVIDIA
+from irees.transforms.codegen.gpu.utils.attention_forms import why_no_warpgroups
 from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
+    WARPGROUP_ROWS,
     AnyBlocking,
+    AttentionBlocking,
     WarpgroupBlocking,
     candidates_for,
     fits,
@@ -59,13 +62,13 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     workgroups,
 )
 from irees.transforms.codegen.gpu.utils.boxes import boxes_of
+from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies
 from irees.transforms.codegen.gpu.utils.tiles import (
     attention_tiles,
     row_tiles,
     square_tiles,
     threads_wanted,
 )
-from irees.transforms.codegen.gpu.utils.warpgroup_contraction import WarpgroupContraction
 from irees.transforms.utils.shapes import element_bytes
 
 
@@ -102,15 +105,19 @@ def configure(function: func.FuncOp, machine: Machine, target: Target) -> list[L
 
 def own_tiles(
     group: Group, machine: Machine
-) -> tuple[Sequence[int], tuple[int, AnyBlocking] | int]:
+) -> tuple[Sequence[int], tuple[int, AnyBlocking | AttentionBlocking] | int]:
     """Returns the tile of each loop class, and the blocking of a contraction or the threads."""
     attention = next(
         (i for i, m in enumerate(group.members) if isinstance(m.op, ext.AttentionOp)), None
     )
     if attention is not None:
-        roles = roles_of(group.members[attention].op)  # type: ignore[arg-type]
+        op = group.members[attention].op
+        assert isinstance(op, ext.AttentionOp)
+        roles, blocking = roles_of(op), attention_blocking(op, machine)
         assert roles is not None
-        return attention_tiles(group, attention, roles.m[-1]), NVIDIA.threads
+        rows = NVIDIA.attention_rows if blocking is None else blocking.rows
+        tiles = attention_tiles(group, attention, roles.m[-1], rows)
+        return tiles, NVIDIA.threads if blocking is None else (attention, blocking)
     heavy = next(
         (
             i
@@ -131,6 +138,28 @@ def own_tiles(
     else:
         tiles = square_tiles(group, *crossing)
     return tiles, threads_wanted(group, tiles, machine.reassociate)
+
+
+def attention_blocking(op: ext.AttentionOp, machine: Machine) -> AttentionBlocking | None:
+    """Returns the rows of queries of an attention by `wgmma`, or None if it has none."""
+    if not machine.boxes or not machine.warpgroup_kinds:
+        return None
+    roles = roles_of(op)
+    assert roles is not None
+    for count in NVIDIA.attention_warpgroups:
+        blocking = AttentionBlocking(count * WARPGROUP_ROWS)
+        reason = why_no_warpgroups(
+            op, machine.warpgroup_kinds, blocking.rows, machine.warpgroup_shared_bytes
+        )
+        tiles = {roles.m[-1]: blocking.rows} | {loop: 1 for loop in roles.batch}
+        found = workgroups(roles.sizes, tiles, NVIDIA.assumed_trip_count)
+        last = count == NVIDIA.attention_warpgroups[-1]
+        if reason is None and found < machine.workgroups and not last:
+            reason = f"{found} workgroups, and {machine.workgroups} keep the GPU busy"
+        if reason is None:
+            return blocking
+        remark("missed", GpuSelectStrategyPass.name, op, f"{count} warpgroups: {reason}")
+    return None
 
 
 def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[int], AnyBlocking]:
@@ -162,7 +191,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
             left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
             sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
             if not machine.boxes or isinstance(boxes_of(op, blocking, sizes), str):
-                reason = WarpgroupContraction(op, blocking).why_not(sizes)
+                reason = why_no_thread_copies(op, blocking, sizes)
         if reason is None and count < machine.workgroups:
             reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
         if reason is None or blocking is candidates[-1]:
@@ -177,7 +206,7 @@ def write_config(
     group: Group,
     number: int,
     tiles: Sequence[int],
-    block: tuple[int, AnyBlocking] | int,
+    block: tuple[int, AnyBlocking | AttentionBlocking] | int,
     chosen: dict[Operation, LoweringConfigAttr],
     more: Mapping[int, Mapping[str, int | Sequence[int]]] | None = None,
 ) -> None:

@@ -19,7 +19,8 @@ matrix instructions if queries, keys and values are f16 or bf16; row maxima and 
     %o = %r / %s
 
 If the target copies to shared memory asynchronously, and f16 or bf16 operands have a layout that
-matrix instructions can load, scores never leave registers (`register_attention.py`).
+matrix instructions can load, scores never leave registers (`register_attention.py`), and if TMA can
+copy them, warpgroups compute both products (`warpgroup_attention.py`).
 
 A row whose scores are all -infinity so far contributes nothing; if all of them are, the result is
 NaN (0 / 0). With f16 or bf16 operands, the exponentials are rounded to that type before the second
@@ -37,7 +38,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, ModuleOp, f32, f64, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -53,13 +54,25 @@ from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_attention.powers import maximum, power, score_for_powers
 from irees.transforms.codegen.gpu.gpu_lower_attention.register_attention import (
     RegisterAttention,
-    why_not,
+)
+from irees.transforms.codegen.gpu.gpu_lower_attention.warpgroup_attention import (
+    WarpgroupAttention,
+)
+from irees.transforms.codegen.gpu.utils.attention_forms import (
+    fewest_workgroups,
+    why_no_warpgroups,
+    why_no_warps,
 )
 from irees.transforms.codegen.gpu.utils.blocking import (
     ATTENTION_BLOCKING,
     ATTENTION_MATRIX_BLOCKING,
+    AttentionBlocking,
 )
-from irees.transforms.codegen.gpu.utils.segments import is_mapped, set_fewest_workgroups
+from irees.transforms.codegen.gpu.utils.segments import (
+    is_mapped,
+    set_fewest_workgroups,
+    set_threads,
+)
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.scores import score_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
@@ -93,6 +106,8 @@ class Attention:
         self.narrow: Attribute = kinds[0] if whole else self.wide
         blocking = ATTENTION_MATRIX_BLOCKING if whole else ATTENTION_BLOCKING
         self.config = LoweringConfigAttr.of(**blocking.as_entries())
+        configured = AttentionBlocking.on(self.op)
+        self.most_rows = NVIDIA.attention_rows if configured is None else configured.rows
 
     def lower(self) -> None:
         """Replaces the op with a loop over tiles of keys and values."""
@@ -202,7 +217,7 @@ class Attention:
         for loop in loops:
             size = self.sizes[loop]
             most = NVIDIA.attention_columns if loop == self.k2 else size
-            shape.append(most if isinstance(most, int) else NVIDIA.attention_rows)
+            shape.append(most if isinstance(most, int) else self.most_rows)
         buffer = at.insert(memref.AllocOp([], [], MemRefType(element, shape))).results[0]
         sizes = [n if d == self.k2 else self.sizes[d] for d, n in zip(loops, shape, strict=True)]
         if all(isinstance(n, int) for n in sizes):
@@ -278,19 +293,32 @@ class GpuLowerAttentionPass(ModulePass):
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
             found = [o for o in loop.regions[0].block.ops if isinstance(o, ext.AttentionOp)]
             for inner in found:
-                self._lower(inner, IndexBuilder(InsertPoint.before(inner)))
-            if found:
-                loop.attributes["shared_bytes"] = IntegerAttr(gpu_of(op).matrix_shared_bytes, i64)
-                set_fewest_workgroups(loop, NVIDIA.attention_workgroups)
+                self._lower(loop, inner, IndexBuilder(InsertPoint.before(inner)))
 
-    def _lower(self, op: ext.AttentionOp, at: IndexBuilder) -> None:
+    def _lower(self, loop: Operation, op: ext.AttentionOp, at: IndexBuilder) -> None:
+        gpu, kinds, blocking = gpu_of(op), matrix_kinds_of(op), AttentionBlocking.on(op)
+        if blocking is not None:
+            room = gpu.shared_opt_in_bytes
+            reason = why_no_warpgroups(op, gpu.warpgroup_kinds, blocking.rows, room)
+            if reason is None and may_rewrite(self.name, op, "by warpgroups"):
+                set_threads(loop, blocking.threads)
+                self._bound(loop, room, fewest_workgroups(op, blocking))
+                WarpgroupAttention(op, room).lower(at)
+                return
+            remark("missed", self.name, op, f"by single warps: {reason}")
+        room = gpu.matrix_shared_bytes
+        self._bound(loop, room, NVIDIA.attention_workgroups)
         reason = "copies to shared memory would be waited for"
-        gpu, kinds = gpu_of(op), matrix_kinds_of(op)
         if gpu.asynchronous_copies:
-            reason = why_not(op, kinds, gpu.matrix_shared_bytes)
+            reason = why_no_warps(op, kinds, room)
         if reason is None and may_rewrite(self.name, op, "in registers"):
-            RegisterAttention(op, gpu.matrix_shared_bytes).lower(at)
+            RegisterAttention(op, room).lower(at)
             return
         if reason is not None:
             remark("missed", self.name, op, f"scores in shared memory: {reason}")
         Attention(op, kinds, at).lower()
+
+    def _bound(self, loop: Operation, shared_bytes: int, workgroups: int) -> None:
+        """Sets the shared memory of a workgroup, and how many share a multiprocessor."""
+        loop.attributes["shared_bytes"] = IntegerAttr(shared_bytes, i64)
+        set_fewest_workgroups(loop, workgroups)

@@ -29,11 +29,10 @@ from xdsl.dialects.builtin import (
     i1,
     i32,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from irees.analysis.attention import AttentionRoles, loops_in, roles_of
-from irees.analysis.distribution import root
+from irees.analysis.attention import loops_in, roles_of
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees import MmaSyncOp
 from irees.dialects.nvgpu import (
@@ -50,73 +49,13 @@ from irees.transforms.codegen.gpu.gpu_lower_attention.powers import (
     is_positive,
     maximum,
 )
+from irees.transforms.codegen.gpu.utils.attention_forms import ACCESS, STAGES, columns_of
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES
-from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, alignment
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.tiles import WARP
-from irees.transforms.utils.lanes import unit_stride, vector_of
+from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
-
-ACCESS = ACCESS_BYTES // 2
-"""Elements (f16/bf16) per copy."""
-
-STAGES = 2
-"""Stages of key and value tiles: one in use, one in flight."""
-
-
-def shared_bytes(roles: AttentionRoles, columns: int) -> int:
-    """Returns the bytes of the key and value tiles."""
-    features = roles.sizes[roles.k1[0]] + roles.sizes[roles.n[0]]
-    return STAGES * columns * (2 * features + 2 * PADDING_BYTES)
-
-
-def columns_of(op: ext.AttentionOp, room: int) -> int | None:
-    """Returns the keys per tile that fit into `room` bytes of shared memory, or None."""
-    roles = roles_of(op)
-    assert roles is not None
-    wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
-    for columns in NVIDIA.register_keys:
-        whole = all(columns * n // ACCESS % NVIDIA.threads == 0 for n in wide)
-        if whole and shared_bytes(roles, columns) <= room:
-            return columns
-    return None
-
-
-def why_not(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
-    """Returns why the scores of an op cannot stay in registers, or None."""
-    roles = roles_of(op)
-    assert roles is not None
-    operands = op.query, op.key, op.value
-    elements = {str(v.type.element_type) for v in operands}  # type: ignore[attr-defined]
-    if len(elements) != 1 or not elements <= {"f16", "bf16"} & set(kinds):
-        return "no halves, or no matrix instructions for them"
-    if any(len(r) != 1 for r in (roles.m, roles.k1, roles.k2, roles.n)):
-        return "several loops have one role"
-    if any(roles.sizes[loop] != 1 for loop in roles.batch) or roles.sizes[roles.k2[0]] <= 0:
-        return "several batches, or an unknown number of keys"
-    if roles.sizes[roles.m[0]] > NVIDIA.attention_rows:
-        return f"more than {NVIDIA.attention_rows} rows"
-    block = op.body.block
-    if len(block.ops) != 1 or block.last_op.operands[0] is not block.args[0]:  # type: ignore
-        return "scores are computed with"
-    wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
-    most = NVIDIA.register_features
-    if any(size % 16 or not 0 < size <= most for size in wide):
-        return f"rows of {wide[0]} and {wide[1]} features, not of 16 to {most} in steps of 16"
-    maps = [loops_in(m.data) for m in op.indexing_maps]
-    ends = (roles.k1[0], roles.k1[0], roles.n[0], roles.n[0])
-    if any(own[-1] != last for own, last in zip((*maps[:3], maps[-1]), ends, strict=True)):
-        return "features do not lie side by side"
-    for operand, lanes in ((op.query, 2), (op.key, ACCESS), (op.value, ACCESS), (op.output, 2)):
-        if not unit_stride(operand.type) or alignment(operand) % lanes:
-            return "an operand is not aligned"
-    if not all(isinstance(root(v), BlockArgument) for v in (op.key, op.value)):
-        return "keys or values are made by the workgroup"
-    if columns_of(op, room) is None:
-        least = shared_bytes(roles, NVIDIA.register_keys[-1])
-        return f"{least} bytes of shared memory, and {room} at most"
-    return None
 
 
 @dataclass
@@ -126,22 +65,25 @@ class RegisterAttention:
     op: ext.AttentionOp
     room: int
 
+    threads = NVIDIA.threads
+    """Threads per workgroup: a warp per 16 rows."""
+
     def lower(self, at: IndexBuilder) -> None:
-        """iree_linalg_ext.attention  =>  a loop over tiles of keys, for four warps"""
+        """iree_linalg_ext.attention  =>  a loop over tiles of keys"""
         op = self.op
-        roles, columns = roles_of(op), columns_of(op, self.room)
+        roles = roles_of(op)
         assert roles is not None
-        assert columns is not None
-        self.roles, self.columns = roles, columns
+        self.roles = roles
         self.maps = [loops_in(m.data) for m in op.indexing_maps]
         (self.m,), (self.k1,), (self.k2,), (self.n,) = roles.m, roles.k1, roles.k2, roles.n
         self.keys, self.depth, self.width = (roles.sizes[x] for x in (self.k2, self.k1, self.n))
+        self.columns = self._keys_per_tile()
         assert isinstance(op.query.type, MemRefType)
         self.narrow: Attribute = op.query.type.element_type
         self.sums = vector_of(f32, 4)
         self.rows = buffer_dim(op.query, self.maps[0].index(self.m), at)
-        self.tiles = [self._tile(size, at) for size in (self.depth, self.width)]
-        close, thread, b = threads(at, NVIDIA.threads)
+        self._allocate(at)
+        close, thread, b = threads(at, self.threads)
         self._find_place(thread, b)
         scale, log2_e = self._splat(self._as_f32(op.scale, b), b), self._number(LOG2_E, b)
         self.scale = self._apply(arith.MulfOp, scale, log2_e, at=b)
@@ -149,6 +91,15 @@ class RegisterAttention:
         self._loop(b)
         close()
         Rewriter.replace_op(op, BarrierOp())
+
+    def _keys_per_tile(self) -> int:
+        columns = columns_of(self.op, self.room)
+        assert columns is not None
+        return columns
+
+    def _allocate(self, at: IndexBuilder) -> None:
+        """Allocates the tiles of keys and values."""
+        self.tiles = [self._tile(size, at) for size in (self.depth, self.width)]
 
     def _tile(self, features: int, at: IndexBuilder) -> SSAValue:
         shape = [STAGES, self.columns, features + PADDING_BYTES // 2]
@@ -168,19 +119,13 @@ class RegisterAttention:
         self.low, self.high = at.mul(at.rem(number, 2), 8), at.mul(at.floordiv(number, 2), 8)
 
     def _loop(self, at: IndexBuilder) -> None:
-        queries = [self._query(step, at) for step in range(0, self.depth, 16)]
+        self._begin(at)
         zero, lowest = (self._number(x, at) for x in (0.0, -inf))
-        begun = self._copy(0, 0, at)
         start = [lowest, zero, *[zero] * (self.width // 8)]
         body, first, b = for_loop(at, 0, self.keys, self.columns, start)
         most, total, *results = body.arguments
-        part = b.floordiv(first, self.columns)
-        slot = b.rem(part, STAGES)
-        b.insert(DeviceAsyncWaitOp(begun, 0))
-        # Makes all copies visible, and no thread still reads the slot that is overwritten next.
-        b.insert(BarrierOp())
-        self._copy(b.add(first, self.columns), b.rem(b.add(part, 1), STAGES), b)
-        scores = self._scores(queries, slot, first, b)
+        slot = self._take(first, b)
+        scores = self._scores(slot, first, b)
         following = self._apply(maximum, most, self._row_maximum(scores, b), at=b)
         # If all scores so far are -inf, shift by 0: exp(-inf - 0) is 0, but -inf - -inf is NaN.
         nothing = b.insert(arith.CmpfOp(following, lowest, "oeq")).results[0]
@@ -194,10 +139,30 @@ class RegisterAttention:
         for power in powers:
             total = self._apply(arith.AddfOp, total, power, at=b)
         results = [self._apply(arith.MulfOp, result, factor, at=b) for result in results]
-        results = self._times_values(powers, results, slot, b)
+        words = [word for power in powers for word in self._narrowed(power, b)]
+        results = self._times_values(words, results, slot, b)
         _, total, *results = body([following, total, *results])
-        at.insert(DeviceAsyncWaitOp(begun, 0))
+        self._end(at)
         self._store(self._row_sum(total, at), results, at)
+
+    def _begin(self, at: IndexBuilder) -> None:
+        """Loads the queries, and starts to copy the first tile of keys and values."""
+        self.queries = [self._query(step, at) for step in range(0, self.depth, 16)]
+        self.begun = self._copy(0, 0, at)
+
+    def _take(self, first: SSAValue, at: IndexBuilder) -> Size:
+        """Waits for a tile, and starts to copy the next one; returns the slot of the tile."""
+        part = at.floordiv(first, self.columns)
+        slot = at.rem(part, STAGES)
+        at.insert(DeviceAsyncWaitOp(self.begun, 0))
+        # Makes all copies visible, and no thread still reads the slot that is overwritten next.
+        at.insert(BarrierOp())
+        self._copy(at.add(first, self.columns), at.rem(at.add(part, 1), STAGES), at)
+        return slot
+
+    def _end(self, at: IndexBuilder) -> None:
+        """Drains the copies in flight."""
+        at.insert(DeviceAsyncWaitOp(self.begun, 0))
 
     # --- operands --------------------------------------------------------------------------------
 
@@ -253,12 +218,10 @@ class RegisterAttention:
 
     # --- scores ----------------------------------------------------------------------------------
 
-    def _scores(
-        self, queries: list[list[SSAValue]], slot: Size, first: Size, at: IndexBuilder
-    ) -> list[SSAValue]:
-        """scale * q . k + mask, or q . k if `raw`, for this lane's rows and a tile of keys"""
+    def _products(self, slot: Size, at: IndexBuilder) -> list[SSAValue]:
+        """q . k for this lane's rows and a tile of keys, 8 keys per vector"""
         sums = [self._number(0.0, at)] * (self.columns // 8)
-        for step, left in enumerate(queries):
+        for step, left in enumerate(self.queries):
             for key in range(0, self.columns, 16):
                 line = at.add(at.add(self.high, key), self.line)
                 column = at.add(self.low, 16 * step)
@@ -267,8 +230,12 @@ class RegisterAttention:
                     number = key // 8 + half
                     op = MmaSyncOp(left, right[2 * half : 2 * half + 2], sums[number])
                     sums[number] = at.insert(op).results[0]
+        return sums
+
+    def _scores(self, slot: Size, first: Size, at: IndexBuilder) -> list[SSAValue]:
+        """scale * q . k + mask, or q . k if `raw`, for this lane's rows and a tile of keys"""
         found: list[SSAValue] = []
-        for number, score in enumerate(sums):
+        for number, score in enumerate(self._products(slot, at)):
             scaled = score if self.raw else self._apply(arith.MulfOp, score, self.scale, at=at)
             columns = [at.add(at.add(first, self.pair), 8 * number + n) for n in (0, 1)]
             found.append(self._hidden(self._masked(scaled, columns, at), columns, at))
@@ -304,11 +271,10 @@ class RegisterAttention:
         return self._vector(found, at)
 
     def _times_values(
-        self, powers: list[SSAValue], results: list[SSAValue], slot: Size, at: IndexBuilder
+        self, words: list[SSAValue], results: list[SSAValue], slot: Size, at: IndexBuilder
     ) -> list[SSAValue]:
         """results + powers . v, with the powers as the left operand, without a layout change"""
-        words = [word for power in powers for word in self._narrowed(power, at)]
-        for step in range(len(powers) // 2):
+        for step in range(len(words) // 4):
             left = words[4 * step : 4 * step + 4]
             for feature in range(0, self.width, 16):
                 line = at.add(at.add(self.low, 16 * step), self.line)

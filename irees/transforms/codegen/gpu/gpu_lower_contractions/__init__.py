@@ -67,6 +67,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
 from irees.transforms.codegen.gpu.utils.boxes import BULK_COPIES
 from irees.transforms.codegen.gpu.utils.contraction import Contraction
 from irees.transforms.codegen.gpu.utils.matrix_contraction import MatrixContraction
+from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies
 from irees.transforms.codegen.gpu.utils.segments import is_mapped, set_threads, structured_ops
 from irees.transforms.codegen.gpu.utils.shares import (
     FLAG_BYTES,
@@ -160,7 +161,7 @@ class GpuLowerContractionsPass(ModulePass):
             return blocking
         reason = fits(blocking, op, self._room(blocking, gpu_of(op)) - taken)
         if reason is None and not takes_boxes(op):
-            reason = WarpgroupContraction(op, blocking).why_not(static_ranges(op))
+            reason = why_no_thread_copies(op, blocking, static_ranges(op))
         if reason is None:
             return blocking
         remark("missed", self.name, op, f"by single warps: {reason}")

@@ -34,11 +34,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from irees.dialects.nvgpu import (
     MBarrierArriveExpectTxOp,
@@ -46,14 +46,20 @@ from irees.dialects.nvgpu import (
     MBarrierCreateOp,
     MBarrierInitOp,
     MBarrierTryWaitParityOp,
-    TensorMapDescriptorType,
     TmaAsyncLoadOp,
-    TmaCreateDescriptorOp,
 )
 from irees.dialects.nvvm import FenceMbarrierInitOp
-from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.dialects.upstream.gpu import BarrierOp
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
-from irees.transforms.codegen.gpu.utils.boxes import POINTS, Box, boxes_of, workgroup_of
+from irees.transforms.codegen.gpu.utils.boxes import (
+    POINTS,
+    TICKS,
+    Box,
+    boxes_of,
+    forget_view,
+    tensor_map_of,
+    workgroup_of,
+)
 from irees.transforms.codegen.gpu.utils.contraction import Indices, Side
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
@@ -63,9 +69,6 @@ from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import static_ranges
 from irees.transforms.utils.views import subview
-
-TICKS = 10_000_000
-"""Timeout of `mbarrier.try_wait` in nanoseconds, after which a waiting thread retries."""
 
 
 class BulkContraction(WarpgroupContraction):
@@ -83,11 +86,11 @@ class BulkContraction(WarpgroupContraction):
         workgroup = workgroup_of(self.op)
         assert workgroup is not None
         host = IndexBuilder(InsertPoint.before(workgroup))
-        self.maps = [_map_of(box, host) for box in self.boxes]
+        self.maps = [tensor_map_of(box, host) for box in self.boxes]
         views = list(self.op.inputs)
         taken = super().lower()
         for view in views:
-            _forget(view)
+            forget_view(view)
         return taken
 
     def _is_turned(self, side: Side) -> bool:
@@ -230,25 +233,6 @@ class BoxRing:
         close, b = if_else(at, leads)
         b.insert(MBarrierArriveOp(self.contraction.free, b.value(self.slot(part, b))))
         close()
-
-
-def _map_of(box: Box, at: IndexBuilder) -> SSAValue:
-    """Creates the tensor map of an operand, on the host."""
-    kind = box.tensor.type
-    assert isinstance(kind, MemRefType)
-    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
-    tile = MemRefType(kind.element_type, box.shape, memory_space=space)
-    sizes = [at.value(size) for size in box.shape]
-    op = TmaCreateDescriptorOp(box.tensor, sizes, TensorMapDescriptorType.of(tile))
-    return at.insert(op).results[0]
-
-
-def _forget(view: SSAValue) -> None:
-    """Erases unused views: the tensor map refers to the buffer itself."""
-    while isinstance(view.owner, memref.SubviewOp) and not view.uses:
-        source = view.owner.source
-        Rewriter.erase_op(view.owner)
-        view = source
 
 
 def _part(side: Side, box: Box, slot: Size, copy: int, at: IndexBuilder) -> SSAValue:

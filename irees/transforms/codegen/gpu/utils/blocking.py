@@ -18,6 +18,7 @@ from irees.analysis.contractions import (
     roles,
     vector_side,
 )
+from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of
 from irees.targets.nvidia import NVIDIA
@@ -157,6 +158,28 @@ class WarpgroupBlocking:
     def as_entries(self) -> dict[str, int | Sequence[int]]:
         """Returns the entries of a lowering config."""
         return {"block": astuple(self)}
+
+
+@dataclass(frozen=True)
+class AttentionBlocking:
+    """Tile sizes of an attention of warpgroups: `rows` of queries per workgroup, 64 each."""
+
+    rows: int
+
+    @property
+    def threads(self) -> int:
+        """Threads per workgroup."""
+        return WARPGROUP_THREADS * (self.rows // WARPGROUP_ROWS)
+
+    def as_entries(self) -> dict[str, int | Sequence[int]]:
+        """Returns the entries of a lowering config."""
+        return {"block": [self.rows]}
+
+    @staticmethod
+    def on(op: ext.AttentionOp) -> AttentionBlocking | None:
+        """Returns the blocking in an op's lowering config, None without one."""
+        block = LoweringConfigAttr.on(op).ints("block")
+        return None if block is None else AttentionBlocking(*block)
 
 
 AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking

@@ -18,10 +18,19 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import Rewriter
 
 from irees.analysis.contractions import multiply_add, roles
-from irees.dialects.nvgpu import BOX_BYTES, LONGEST_BOX, MOST_DIMS
-from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.nvgpu import (
+    BOX_BYTES,
+    LONGEST_BOX,
+    MOST_DIMS,
+    TensorMapDescriptorType,
+    TmaCreateDescriptorOp,
+)
+from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking, sides
 from irees.transforms.codegen.gpu.utils.points import alignment, strides_of
 from irees.transforms.codegen.gpu.utils.segments import is_mapped
@@ -33,6 +42,9 @@ BULK_COPIES = "bulk_copies"
 
 POINTS = 64
 """Elements per tile row of a transposed operand: 128 bytes of 16-bit elements."""
+
+TICKS = 10_000_000
+"""Timeout of `mbarrier.try_wait` in nanoseconds, after which a waiting thread retries."""
 
 MOST_BYTES = 1 << 40
 """Exclusive limit of a tensor-map stride, in bytes."""
@@ -77,6 +89,25 @@ def workgroup_of(op: Operation) -> Operation | None:
     return found
 
 
+def tensor_map_of(box: Box, at: IndexBuilder) -> SSAValue:
+    """Creates the tensor map of an operand, on the host."""
+    kind = box.tensor.type
+    assert isinstance(kind, MemRefType)
+    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
+    tile = MemRefType(kind.element_type, box.shape, memory_space=space)
+    sizes = [at.value(size) for size in box.shape]
+    op = TmaCreateDescriptorOp(box.tensor, sizes, TensorMapDescriptorType.of(tile))
+    return at.insert(op).results[0]
+
+
+def forget_view(view: SSAValue) -> None:
+    """Erases unused views: a tensor map refers to the buffer itself."""
+    while isinstance(view.owner, memref.SubviewOp) and not view.uses:
+        source = view.owner.source
+        Rewriter.erase_op(view.owner)
+        view = source
+
+
 def boxes_of(
     op: linalg.GenericOp, blocking: WarpgroupBlocking, sizes: Sequence[int]
 ) -> tuple[Box, Box] | str:
@@ -92,7 +123,7 @@ def boxes_of(
     boxes: list[Box] = []
     extents = (("rows", blocking.rows), ("columns", blocking.columns))
     for (operand, loops), (name, extent) in zip(sides(op), extents, strict=True):
-        finder = _Finder(op, operand, sizes, tuple(found.batch))
+        finder = BoxFinder(op, operand, sizes, tuple(found.batch))
         box = finder.find(loops, extent, found.k, blocking.depth)
         if isinstance(box, str):
             return f"the operand of the {name} {box}"
@@ -101,10 +132,10 @@ def boxes_of(
 
 
 @dataclass(frozen=True)
-class _Finder:
-    """Finds the box of one operand."""
+class BoxFinder:
+    """Finds the box of one operand; `sizes` are the trip counts (-1: dynamic)."""
 
-    op: linalg.GenericOp
+    op: linalg.GenericOp | ext.AttentionOp
     operand: int
     sizes: Sequence[int]
     batch: tuple[int, ...]
@@ -148,7 +179,7 @@ class _Finder:
     def _place(self) -> tuple[SSAValue, tuple[Dim, ...]] | str:
         """Returns the buffer outside the workgroup and the access to its dims, or why not."""
         dims: list[Dim] = []
-        for expr in maps(self.op)[self.operand].results:
+        for expr in _maps(self.op)[self.operand].results:
             form = linear_form(expr)
             if form is None:
                 return "is not read in order"
@@ -191,6 +222,12 @@ class _Finder:
         return min(sizes) > 0 and prod(sizes) <= extent and order == sorted(order)
 
 
+def _maps(op: linalg.GenericOp | ext.AttentionOp) -> list[AffineMap]:
+    if isinstance(op, linalg.GenericOp):
+        return maps(op)
+    return [attr.data for attr in op.indexing_maps]
+
+
 def _is_inside(value: SSAValue, workgroup: Operation | None) -> bool:
     owner = value.owner
     return workgroup is not None and isinstance(owner, Operation) and workgroup.is_ancestor(owner)
@@ -205,8 +242,9 @@ def _is_only_read(value: SSAValue, workgroup: Operation) -> bool:
         if isinstance(user, memref.SubviewOp):
             if not _is_only_read(user.result, workgroup):
                 return False
-        elif isinstance(user, linalg.GenericOp):
-            if use.index >= len(user.inputs):
+        elif isinstance(user, linalg.GenericOp | ext.AttentionOp):
+            outputs = 1 if isinstance(user, ext.AttentionOp) else len(user.outputs)
+            if use.index >= len(user.operands) - outputs:
                 return False
         elif user.name not in ("memref.dim", "memref.load", "vector.load"):
             return False

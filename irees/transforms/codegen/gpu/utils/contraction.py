@@ -5,12 +5,12 @@ Lowers one contraction to loops over shared-memory tiles. Part of `irees-gpu-low
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import element_kinds, multiply_add, roles
@@ -23,6 +23,7 @@ from irees.transforms.codegen.common.utils.surroundings import (
     has_vector_form,
 )
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, Blocking, sides
+from irees.transforms.codegen.gpu.utils.operands import Side, choose_access
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
@@ -33,22 +34,6 @@ from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Indices = dict[int, Size]
-
-
-@dataclass
-class Side:
-    """One operand: the parallel loops that only it and the output use, and its shared tile."""
-
-    operand: int
-    loops: tuple[int, ...]
-    extent: int
-    """Tile size along those loops."""
-    widen: tuple[Operation, ...]
-    tile: SSAValue = field(init=False)
-    lanes: int = 1
-    """Elements per access."""
-    along_depth: bool = False
-    """Whether the operand is contiguous in memory along the reduction."""
 
 
 @dataclass
@@ -91,7 +76,8 @@ class Contraction:
         self.columns = Side(columns, column_loops, blocking.columns, widen[columns])
         self.sides = self.rows, self.columns
         for side in self.sides:
-            self._choose_access(side)
+            size = self._access_bytes(side)
+            choose_access(side, self.points, self.depth, self.sizes, size, blocking)
         self.stages, self.slot = self._choose_stages(), 0
         for side in self.sides:
             side.tile = self._tile(side, at)
@@ -260,24 +246,6 @@ class Contraction:
         if isinstance(count, int) and count % extent == 0:
             return index
         return at.minimum(index, at.sub(count, width))
-
-    def _choose_access(self, side: Side) -> None:
-        """Chooses accesses in memory order, 16 bytes wide if alignment and sizes permit."""
-        indexing = self.points.maps[side.operand]
-        last = indexing.results[-1].used_dims() if indexing.results else set[int]()
-        side.along_depth = bool(last & set(self.depth))
-        axis = self.depth[-1] if side.along_depth else side.loops[-1]
-        size = self._access_bytes(side)
-        if size is None or not isinstance(self.sizes[axis], int):
-            return
-        lanes = ACCESS_BYTES // size
-        while lanes > 1 and not (
-            self.sizes[axis] % lanes == 0
-            and side.extent * self.blocking.depth // lanes % self.blocking.threads == 0
-            and self.points.aligned(side.operand, axis, lanes)
-        ):
-            lanes //= 2
-        side.lanes = lanes
 
     def _accesses(
         self, side: Side, count: Size, ivs: Indices, base: Size, at: IndexBuilder

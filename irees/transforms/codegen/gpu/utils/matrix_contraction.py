@@ -29,6 +29,7 @@ from irees.dialects.nvgpu import LdMatrixOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, MatrixBlocking
 from irees.transforms.codegen.gpu.utils.contraction import Access, Side
+from irees.transforms.codegen.gpu.utils.operands import is_outside
 from irees.transforms.codegen.gpu.utils.points import Points
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.codegen.gpu.utils.staged_contraction import COPIED_BYTES, StagedContraction
@@ -70,7 +71,7 @@ class MatrixContraction(StagedContraction):
         copied = all(
             side.lanes * self.bytes in COPIED_BYTES
             and (side.along_depth or self._is_turned(side))
-            and self._is_outside(side)
+            and is_outside(self.op, side)
             for side in self.sides
         )
         return self.blocking.stages if copied else 1

@@ -11,9 +11,8 @@ computes may be in shared memory already, so they use the synchronous path.
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
-from irees.analysis.distribution import root
 from irees.dialects.nvgpu import (
     DeviceAsyncCopyOp,
     DeviceAsyncCreateGroupOp,
@@ -21,7 +20,8 @@ from irees.dialects.nvgpu import (
 )
 from irees.dialects.upstream.gpu import BarrierOp
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.codegen.gpu.utils.contraction import Access, Contraction, Indices, Side
+from irees.transforms.codegen.gpu.utils.contraction import Access, Contraction, Indices
+from irees.transforms.codegen.gpu.utils.operands import is_outside
 from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -38,7 +38,7 @@ class StagedContraction(Contraction):
         size = lane_bytes(self.element)
         widths = [1 if side.along_depth else side.lanes for side in self.sides]
         if not all(
-            not side.widen and width * size in COPIED_BYTES and self._is_outside(side)
+            not side.widen and width * size in COPIED_BYTES and is_outside(self.op, side)
             for side, width in zip(self.sides, widths, strict=True)
         ):
             return 1
@@ -48,10 +48,6 @@ class StagedContraction(Contraction):
         for side, width in zip(self.sides, widths, strict=True):
             side.lanes = width
         return self.blocking.stages
-
-    def _is_outside(self, side: Side) -> bool:
-        """Whether an operand is in global memory: a function argument, not a workgroup's buffer."""
-        return isinstance(root(self.op.operands[side.operand]), BlockArgument)
 
     def _block(self, ivs: Indices, row: Size, column: Size, at: IndexBuilder) -> None:
         if self.stages == 1:

@@ -143,11 +143,11 @@ def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
     return NVIDIA.threads // WARP if longest <= NVIDIA.warp_row else 1
 
 
-def attention_tiles(group: Group, number: int, m: int) -> list[int]:
-    """Returns tiles of some queries of one batch; member `number` is the attention op."""
+def attention_tiles(group: Group, number: int, m: int, rows: int) -> list[int]:
+    """Returns tiles of `rows` queries of one batch; member `number` is the attention op."""
     tiles: list[int] = []
     for group_class, extent in zip(group.classes, group.extents(), strict=True):
-        wanted = NVIDIA.attention_rows if group_class[number] == m else 1
+        wanted = rows if group_class[number] == m else 1
         tiles.append(0 if 0 <= extent <= wanted else wanted)
     return tiles
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import copysign, prod
+from math import copysign
 from typing import Protocol
 
 from xdsl.dialects import arith, memref
@@ -35,7 +35,6 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from irees.dialects.irees import WarpgroupSumsOp
-from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import (
     DeviceAsyncWaitOp,
     WarpgroupGenerateDescriptorOp,
@@ -44,7 +43,7 @@ from irees.dialects.nvgpu import (
 )
 from irees.dialects.nvvm import FenceProxyOp, WgmmaWaitGroupOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
-from irees.transforms.codegen.gpu.utils.blocking import WARPGROUP_ROWS, WarpgroupBlocking, sides
+from irees.transforms.codegen.gpu.utils.blocking import WARPGROUP_ROWS, WarpgroupBlocking
 from irees.transforms.codegen.gpu.utils.boxes import POINTS
 from irees.transforms.codegen.gpu.utils.contraction import Access, Indices, Side
 from irees.transforms.codegen.gpu.utils.matrix_contraction import MatrixContraction
@@ -93,38 +92,6 @@ class WarpgroupContraction(MatrixContraction):
         self, op: linalg.GenericOp, blocking: WarpgroupBlocking, share: Share | None = None
     ):
         super().__init__(op, blocking, share)  # type: ignore[arg-type]
-
-    def why_not(self, sizes: Sequence[int]) -> str | None:
-        """
-        Returns why the operands cannot be copied for `wgmma`, or None. `sizes` are the trip counts
-        (-1: dynamic).
-        """
-        if self.bytes != 2:
-            return f"no products of warpgroups of {self.narrow}"
-        self.sizes = [None if size < 0 else size for size in sizes]  # type: ignore[assignment]
-        found = [
-            Side(operand, loops, extent, ())
-            for (operand, loops), extent in zip(
-                sides(self.op), (self.blocking.rows, self.blocking.columns), strict=True
-            )
-        ]
-        cut = 0
-        for side, name in zip(found, ("rows", "columns"), strict=True):
-            self._choose_access(side)
-            if not self._is_outside(side):
-                return f"the operand of the {name} is made by the workgroup"
-            if side.lanes == 1:
-                return f"the operand of the {name} is not copied by 4 bytes or more"
-            points = [sizes[loop] for loop in side.loops]
-            if min(points) < 0 or prod(points) % side.extent:
-                # Columns are also bounds-checked at the stores.
-                cut += side.extent * (2 if side is found[1] else 1)
-        if min(sizes[loop] for loop in self.depth) < 0:
-            return "the length of the reduction is not known"
-        most = gpu_of(self.op).registers_per_thread
-        if (needed := self.blocking.registers(self.bytes, cut)) > most:
-            return f"{needed} registers where the last tile is cut, and {most} at most"
-        return None
 
     def _choose_stages(self) -> int:
         return self.blocking.stages

@@ -1,0 +1,108 @@
+"""
+How the threads of a workgroup load the operands of a contraction. Part of
+`irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from irees.analysis.contractions import element_kinds, multiply_add, roles
+from irees.analysis.distribution import root
+from irees.dialects.irees_target import gpu_of
+from irees.transforms.codegen.gpu.utils.blocking import AnyBlocking, WarpgroupBlocking, sides
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
+from irees.transforms.utils.shapes import Size
+
+
+@dataclass
+class Side:
+    """One operand: the parallel loops that only it and the output use, and its shared tile."""
+
+    operand: int
+    loops: tuple[int, ...]
+    extent: int
+    """Tile size along those loops."""
+    widen: tuple[Operation, ...]
+    tile: SSAValue = field(init=False)
+    lanes: int = 1
+    """Elements per access."""
+    along_depth: bool = False
+    """Whether the operand is contiguous in memory along the reduction."""
+
+
+def choose_access(
+    side: Side,
+    points: Points,
+    depth: Sequence[int],
+    sizes: Sequence[Size],
+    element_bytes: int | None,
+    blocking: AnyBlocking,
+) -> None:
+    """
+    Chooses accesses in memory order, 16 bytes wide if alignment and sizes permit.
+
+    `depth` are the loops of the reduction and `sizes` the trip counts. Without `element_bytes` the
+    loads are of single elements.
+    """
+    indexing = points.maps[side.operand]
+    last = indexing.results[-1].used_dims() if indexing.results else set[int]()
+    side.along_depth = bool(last & set(depth))
+    axis = depth[-1] if side.along_depth else side.loops[-1]
+    size = sizes[axis]
+    if element_bytes is None or not isinstance(size, int):
+        return
+    lanes = ACCESS_BYTES // element_bytes
+    while lanes > 1 and not (
+        size % lanes == 0
+        and side.extent * blocking.depth // lanes % blocking.threads == 0
+        and points.aligned(side.operand, axis, lanes)
+    ):
+        lanes //= 2
+    side.lanes = lanes
+
+
+def is_outside(op: linalg.GenericOp, side: Side) -> bool:
+    """Whether an operand is in global memory: a function argument, not a workgroup's buffer."""
+    return isinstance(root(op.operands[side.operand]), BlockArgument)
+
+
+def why_no_thread_copies(
+    op: linalg.GenericOp, blocking: WarpgroupBlocking, trips: Sequence[int]
+) -> str | None:
+    """
+    Returns why the threads cannot copy the operands for `wgmma`, or None. `trips` are the trip
+    counts (-1: dynamic).
+    """
+    parts, points = multiply_add(op), Points(op)
+    assert parts is not None
+    narrow, *_ = element_kinds(op, parts)
+    size, depth = getattr(narrow, "bitwidth", 16) // 8, roles(op, parts).k
+    if size != 2:
+        return f"no products of warpgroups of {narrow}"
+    # A trip count that is not known is no number.
+    sizes: list[Size] = [None if trip < 0 else trip for trip in trips]  # type: ignore[list-item]
+    extents = (blocking.rows, blocking.columns)
+    found = [Side(x, loops, n, ()) for (x, loops), n in zip(sides(op), extents, strict=True)]
+    cut = 0
+    for side, name in zip(found, ("rows", "columns"), strict=True):
+        choose_access(side, points, depth, sizes, size, blocking)
+        if not is_outside(op, side):
+            return f"the operand of the {name} is made by the workgroup"
+        if side.lanes == 1:
+            return f"the operand of the {name} is not copied by 4 bytes or more"
+        counts = [trips[loop] for loop in side.loops]
+        if min(counts) < 0 or prod(counts) % side.extent:
+            # Columns are also bounds-checked at the stores.
+            cut += side.extent * (2 if side is found[1] else 1)
+    if min(trips[loop] for loop in depth) < 0:
+        return "the length of the reduction is not known"
+    most = gpu_of(op).registers_per_thread
+    if (needed := blocking.registers(size, cut)) > most:
+        return f"{needed} registers where the last tile is cut, and {most} at most"
+    return None
