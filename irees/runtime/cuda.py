@@ -4,8 +4,12 @@ The CUDA device of a program: memory, launches, and transfers of arrays, through
 CuPy is imported by the first call that needs a device, so programs can be created, saved and
 loaded without one. All work goes to the caller's current stream (`cuda_queue`); the host waits
 only for data that it reads. This module implements the services that the host program calls,
-except launches, which the runtime library implements. A service that fails stores its error, and
-the call raises it. Concurrent calls are safe: per-call state is in the thread-local `_Call`.
+except launches, copies and tensor maps, which the runtime library implements. A service that fails
+stores its error, and the call raises it. Concurrent calls are safe: per-call state is in the
+thread-local `_Call`.
+
+This is the general path of a call. Repeated calls with PyTorch tensors need no service in Python
+(`cuda_plans`).
 """
 
 from __future__ import annotations
@@ -26,13 +30,14 @@ from irees.runtime import tensor_maps
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda_queue import Queue, queue_of
 from irees.runtime.services import Services
-from irees.runtime.tensor_maps import TensorStruct, driver_error, encode
+from irees.runtime.tensor_maps import TensorStruct, driver_error, refusal
 from irees.target import Target
 
 STATIC_SHARED_BYTES = 48 << 10
 OUT_OF_MEMORY, DEVICE_FAULT = -1, -3
 TRAP_BYTES = 4
-_TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
+_TO_DEVICE, _TO_HOST, ON_DEVICE = 1, 2, 3
+"""cudaMemcpyKind"""
 _MAX_DYNAMIC_SHARED = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"""
 
@@ -43,7 +48,7 @@ _Free = ctypes.CFUNCTYPE(None, _pointer)
 _Counters = ctypes.CFUNCTYPE(_pointer, _pointer, ctypes.c_int64)
 _Word = ctypes.CFUNCTYPE(_pointer, _pointer)
 _Copy = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer, ctypes.c_int64)
-_Encode = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, _pointer, _pointer)
+_Refused = ctypes.CFUNCTYPE(ctypes.c_int32, _pointer, ctypes.c_int32, _pointer)
 
 
 class _Services(ctypes.Structure):
@@ -51,8 +56,8 @@ class _Services(ctypes.Structure):
 
     _fields_ = [
         ("pool", _pointer), ("parallel", _Parallel), ("alloc", _Alloc), ("free", _Free),
-        ("launch", _pointer), ("read", _Copy), ("write", _Copy), ("copy", _Copy),
-        ("encode_tensor_map", _Encode), ("counters", _Counters), ("trap_word", _Word),
+        ("launch", _pointer), ("read", _Copy), ("write", _Copy), ("copy", _pointer),
+        ("encode_tensor_map", _pointer), ("counters", _Counters), ("trap_word", _Word),
     ]  # fmt: skip
 
 
@@ -67,7 +72,10 @@ class _KernelStruct(ctypes.Structure):
 class _ProgramStruct(ctypes.Structure):
     """`irees_cuda_program` of runtime.c."""
 
-    _fields_ = [("launch", _pointer), ("kernels", ctypes.POINTER(_KernelStruct))]
+    _fields_ = [
+        *((name, _pointer) for name in ("launch", "copy", "encode", "current", "push", "pop")),
+        ("context", _pointer), ("refused", _Refused), ("kernels", ctypes.POINTER(_KernelStruct)),
+    ]  # fmt: skip
 
 
 def connect(target: Target) -> Any:
@@ -105,6 +113,11 @@ class _Call(threading.local):
     kept: list[Any] | None = None
     trap: tuple[int, Any] | None = None
     """Address and owner of the trap word, None until the call requests it."""
+    log: list[tuple[int | None, int]] | None = None
+    """
+    The allocations of the call so far, for `cuda_plans`: bytes (None for a free, negative for
+    counters) and address. None if another call may differ, because the host reads device memory.
+    """
     other: int | None = None
     """CuPy's current stream, if the call uses CuPy arrays but runs on another stream."""
 
@@ -143,10 +156,14 @@ class CudaDevice:
         self._native = services.cuda_launcher()
         self._services = _Services(
             None, _Parallel(0), _Alloc(self._alloc), _Free(self.free), self._native.launch,
-            _Copy(self._read), _Copy(self._write), _Copy(self._copy), _Encode(self._encode),
+            _Copy(self._read), _Copy(self._write), self._native.copy, self._native.encode,
             _Counters(self._counters), _Word(self._trap_word),
         )  # fmt: skip
         self.table = ctypes.addressof(self._services)
+        self._planned = _Services()
+        self.planned_table = ctypes.addressof(self._planned)
+        """The services of planned calls, filled in when the program is loaded."""
+        self.call_planned: Callable[[int, int], int] = self._native.call
 
     @property
     def cupy(self) -> Any:
@@ -167,8 +184,19 @@ class CudaDevice:
                 except Exception as error:
                     raise typed(error) from error
                 self._services.pool = ctypes.addressof(loaded.struct)
+                self._native.plan_services(self.planned_table, self._services.pool)
                 self._loaded = loaded
             return self._loaded
+
+    @property
+    def number(self) -> int:
+        """The number of the device. Raises DeviceError."""
+        return self.loaded().device
+
+    @property
+    def program_address(self) -> int:
+        """The address of the loaded program's `irees_cuda_program`."""
+        return self._services.pool or 0
 
     def _load(self) -> _Loaded:
         cupy = connect(self.target)
@@ -180,8 +208,7 @@ class CudaDevice:
                 modules[source] = cupy.cuda.function.Module()
                 modules[source].load(self.cubins[source])
             kernels[number] = _kernel(cupy, modules[source], launch)
-        address = ctypes.cast(tensor_maps.find_driver().cuLaunchKernel, _pointer).value
-        struct = _ProgramStruct(address, kernels)
+        struct = _program_struct(kernels, _Refused(self._refused))
         return _Loaded(cupy, cupy.cuda.runtime.getDevice(), struct, list(modules.values()))
 
     @contextmanager
@@ -194,6 +221,7 @@ class CudaDevice:
         runtime.setDevice(loaded.device)
         call = self._call
         call.error = call.trap = call.other = None
+        call.log = []
         call.queue = queue_of(arguments, loaded.cupy, loaded.device)
         self._native.begin(call.queue.stream)
         try:
@@ -214,6 +242,15 @@ class CudaDevice:
     def touched(self) -> int:
         """Number of host reads and writes of device memory, in this thread."""
         return self._call.touched
+
+    @property
+    def log(self) -> list[tuple[int | None, int]] | None:
+        """The allocations of this thread's call, None if they cannot be planned."""
+        return self._call.log if self._call.queue.torch is not None else None
+
+    def _note(self, size: int | None, pointer: int) -> None:
+        if self._call.log is not None:
+            self._call.log.append((size, pointer))
 
     def launched(self) -> int:
         """Number of kernels launched by this thread's call, without those of graphs."""
@@ -251,29 +288,40 @@ class CudaDevice:
             self._call.error = error
             return 0
         self.blocks[pointer] = block
+        self._note(size, pointer)
         return pointer
 
     def free(self, pointer: int | None) -> None:
         """Returns memory to the pool, for reuse by later work on the stream."""
+        self._note(None, pointer or 0)
         block, kept = self.blocks.pop(pointer or 0, None), self._call.kept
         key, counters = self._counting.pop(pointer or 0, ((0, 0), None))
         if kept is not None:
             kept.append(counters if block is None else block)
         elif counters is not None:
-            with self._lock:
-                self.counters.setdefault(key, []).append((pointer or 0, counters))
+            self.put_back(key, (pointer or 0, counters))
+
+    def unused_counters(self, stream: int, size: int) -> tuple[int, Any]:
+        """Takes zeroed counters of a stream. Raises LookupError when there are none."""
+        with self._lock:
+            return self.counters[stream, size].pop()
+
+    def put_back(self, key: tuple[int, int], counters: tuple[int, Any]) -> None:
+        """Keeps counters for later work on their stream; `key` is the stream and their size."""
+        with self._lock:
+            self.counters.setdefault(key, []).append(counters)
 
     def _counters(self, pool: int, size: int) -> int:
         """Allocates zeroed counters; kernels reset them, so those of this stream are reused."""
 
         def work() -> None:
             key = (self.stream, size)
-            with self._lock:
-                unused = self.counters.get(key)
-                pointer, block = unused.pop() if unused else (0, None)
-            if block is None:
+            try:
+                pointer, block = self.unused_counters(*key)
+            except LookupError:
                 pointer, block = self._zeros(size)
             self._counting[pointer] = key, block
+            self._note(-size, pointer)
             taken.append(pointer)
 
         taken: list[int] = []
@@ -293,6 +341,7 @@ class CudaDevice:
         """Allocates a zeroed trap word for the kernels of this call."""
 
         def work() -> None:
+            self._call.log = None
             self._call.trap = pointer, _ = self._memory(TRAP_BYTES)
             self.cupy.cuda.runtime.memsetAsync(pointer, 0, TRAP_BYTES, self.stream)
 
@@ -330,6 +379,7 @@ class CudaDevice:
         """
         kept: list[Any] = []
         call, queue = self._call, self._call.queue
+        call.log = None
         call.kept, call.queue = kept, queue.on(stream)
         self._native.begin(stream)
         try:
@@ -343,7 +393,7 @@ class CudaDevice:
         pointer, block = self._memory(size)
         self.blocks[pointer] = block
         if size:
-            self._move(pointer, source, size, _ON_DEVICE)
+            self._move(pointer, source, size, ON_DEVICE)
         return pointer
 
     def fetch(self, pointer: int, size: int) -> bytes:
@@ -363,19 +413,19 @@ class CudaDevice:
 
     def _read(self, pool: int, host: int, device: int, size: int) -> int:
         self._call.touched += 1
+        self._call.log = None
         status = self.guarded(lambda: self._move(host, device, size, _TO_HOST))
         # A trapped kernel leaves garbage, and a host loop that reads it might not terminate.
         return status or self.trapped(0, self._call.trap)
 
     def _write(self, pool: int, device: int, host: int, size: int) -> int:
         self._call.touched += 1
+        self._call.log = None
         return self.guarded(lambda: self._move(device, host, size, _TO_DEVICE))
 
-    def _copy(self, pool: int, device: int, source: int, size: int) -> int:
-        return self.guarded(lambda: self._move(device, source, size, _ON_DEVICE))
-
-    def _encode(self, pool: int, address: int, tensor: int) -> int:
-        return self.guarded(lambda: encode(address, TensorStruct.from_address(tensor)))
+    def _refused(self, pool: int, status: int, tensor: int) -> int:
+        self._call.error = refusal(status, TensorStruct.from_address(tensor))
+        return DEVICE_FAULT
 
     # --- arrays ------------------------------------------------------------------------------
 
@@ -503,8 +553,23 @@ class CudaDevice:
         call = self._call
         error, call.error = call.error, None
         if error is None and (status := self._native.error()):
-            error = DeviceError(f"the device failed: a launch has {driver_error(status)}")
+            error = DeviceError(f"the device failed: {driver_error(status)}")
         return error
+
+
+def _program_struct(kernels: Any, refused: Any) -> _ProgramStruct:
+    """The runtime library's record of a program in the current context."""
+    driver, context = tensor_maps.find_driver(), _pointer()
+    if status := driver.cuCtxGetCurrent(ctypes.byref(context)):
+        raise DeviceError(f"the device failed: {driver_error(status)}")
+    names = ("cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuTensorMapEncodeTiled")
+    contexts = ("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
+    functions = [
+        # Drivers before CUDA 12 have no tensor maps.
+        ctypes.cast(found, _pointer) if (found := getattr(driver, name, None)) else _pointer()
+        for name in (*names, *contexts)
+    ]
+    return _ProgramStruct(*functions, context, refused, kernels)
 
 
 def _kernel(cupy: Any, module: Any, launch: Mapping[str, Any]) -> _KernelStruct:

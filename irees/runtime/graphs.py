@@ -19,13 +19,16 @@ from math import prod
 from typing import Any
 
 from irees.runtime.arguments import ScalarSpec, TensorSpec
-from irees.runtime.cuda import CudaDevice
+from irees.runtime.cuda import ON_DEVICE, CudaDevice
 
 MOST_GRAPHS = 4
 """Maximum graphs per function: each is for one set of arrays, and has its own memory."""
 
 LEAST_LAUNCHES = 4
-"""Minimum launches of a captured call: with fewer, a graph launch is no faster."""
+"""
+Minimum launches of a captured call above its number of results, each of which is copied by a
+launch: with fewer, a graph launch is no faster.
+"""
 
 COPIED_BYTES = 1 << 20
 """Maximum result bytes per launch of a captured call: copying more takes longer than a launch."""
@@ -57,6 +60,7 @@ class GraphCalls:
     def __post_init__(self) -> None:
         specs = [*self.arguments, *self.results]
         self.capturable = all(isinstance(s, TensorSpec) and None not in s.shape for s in specs)
+        self._sizes = [_bytes(spec) for spec in self.results]
         # All launches of a graph use the same memory: no launch may start before the copy-out.
         self._lock = threading.Lock()
 
@@ -80,6 +84,32 @@ class GraphCalls:
             self._refuse(reason)
         return status
 
+    def replay_planned(
+        self, key: tuple[int, ...], make: Callable[[], list[Any]]
+    ) -> list[Any] | None:
+        """
+        Replays a graph on the current device, and copies its results to the tensors of `make`.
+        Returns None unless there is a graph for the stream and the arguments of `key`.
+        """
+        # Threads that record wait for nothing else, so the lock is free soon.
+        with self._lock:
+            if (recorded := self.graphs.get(key)) is None:
+                return None
+            results = make()
+            runtime = self.device.cupy.cuda.runtime
+            runtime.graphLaunch(recorded.graph.graphExec, key[0])
+            for result, source, size in zip(results, recorded.results, self._sizes):
+                runtime.memcpyAsync(result.data_ptr(), source, size, ON_DEVICE, key[0])
+            return results
+
+    def is_new(self, key: tuple[int, ...]) -> bool:
+        """Whether no call on this stream with these arguments was seen; the next one was."""
+        with self._lock:
+            if key in self.graphs or key in self.seen:
+                return False
+            _remember(self.seen, key, None)
+            return True
+
     def _plain(self, invoke: Callable[[], int]) -> int:
         return self.device.trapped(invoke(), self.device.trap)
 
@@ -87,10 +117,10 @@ class GraphCalls:
         """Why calls like the last one are not captured; empty if they are."""
         if self.device.touched != touched:
             return "the host reads or writes memory of the device"
-        launches = self.device.launched()
-        if launches < LEAST_LAUNCHES:
-            return f"a call launches {launches} kernels, and a graph is no faster"
-        if sum(map(_bytes, self.results)) > launches * COPIED_BYTES:
+        launches, copies = self.device.launched(), len(self.results)
+        if launches - copies < LEAST_LAUNCHES:
+            return f"{launches} launches take no longer than a graph and {copies} copies of results"
+        if sum(self._sizes) > launches * COPIED_BYTES:
             return "its results take longer to copy than its kernels to launch"
         return ""
 
@@ -135,10 +165,10 @@ class GraphCalls:
 
         def work() -> None:
             device.cupy.cuda.runtime.graphLaunch(recorded.graph.graphExec, device.stream)
-            for number, (spec, source) in enumerate(
-                zip(self.results, recorded.results, strict=True)
+            for number, (size, source) in enumerate(
+                zip(self._sizes, recorded.results, strict=True)
             ):
-                frame.results[number] = device.duplicate(source, _bytes(spec))
+                frame.results[number] = device.duplicate(source, size)
 
         self._forget_results(frame)
         frame.result_dims[:] = recorded.dims

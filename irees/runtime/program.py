@@ -31,13 +31,14 @@ from irees.fence import fenced, rethrow
 from irees.runtime.alignment import placed
 from irees.runtime.arguments import SCALAR_BYTES, ScalarSpec, Scratchpad, TensorSpec
 from irees.runtime.cuda import CudaDevice
+from irees.runtime.cuda_plans import PlannedCalls
 from irees.runtime.cuda_timing import DeviceTimer
 from irees.runtime.dtypes import torch_dtype
 from irees.runtime.entry import main_function, sole_function
 from irees.runtime.graphs import GraphCalls
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
-from irees.runtime.services import Services, load_services
+from irees.runtime.services import CallStruct, Services, load_services
 from irees.runtime.signature import STATE, Signature, State
 from irees.runtime.timing import DispatchTimer, Times
 from irees.runtime.tracing import Tracer
@@ -45,18 +46,6 @@ from irees.runtime.updates import writable
 
 _OUT_OF_MEMORY, _SIZE_OVERFLOW, _DEVICE_FAULT, _MISALIGNED, _BAD_BOX = -1, -2, -3, -4, -5
 _BAD_COUNTER = -6
-
-
-class _CallStruct(ctypes.Structure):
-    """`irees_call` of irees.h."""
-
-    _fields_ = [
-        (name, ctypes.c_void_p)
-        for name in (
-            *("rt", "args", "arg_dims", "constants"),
-            *("results", "result_dims", "result_scalars", "trap", "trace"),
-        )
-    ]
 
 
 class _Frame:
@@ -71,7 +60,7 @@ class _Frame:
         self.scalars = (ctypes.c_char * max(1, SCALAR_BYTES * results))()
         self.trap = (ctypes.c_int64 * 4)()
         self.pad = Scratchpad(arguments)
-        self.call = _CallStruct(
+        self.call = CallStruct(
             function.table,
             ctypes.addressof(self.args),
             ctypes.addressof(self.dims),
@@ -106,7 +95,7 @@ class Function:
         self._traps = info.traps
         self._equal_dims = info.equal_dims
         self.updates = info.updates
-        self._entry = program.library.address(f"irees_entry_{info.entry}")
+        self.entry = program.library.address(f"irees_entry_{info.entry}")
         self._frames: list[_Frame] = []
         self.device = device = program.device
         self.table = self.services.table if device is None else device.table
@@ -125,6 +114,9 @@ class Function:
         self._graphs: GraphCalls | None = None
         if device is not None and self.tracer is None:
             self._graphs = GraphCalls(device, info.arguments, info.results)
+        self._planned: PlannedCalls | None = None
+        if device is not None and PlannedCalls.suits(self):
+            self._planned = PlannedCalls(self, device, self._graphs)
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(str, self.arguments))
@@ -150,6 +142,8 @@ class Function:
             raise ArgumentError(
                 f"{self.name} takes {_plural(len(specs))}, but {len(arguments)} given"
             )
+        if self._planned is not None and (outputs := self._planned.run(arguments)) is not None:
+            return outputs
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -197,6 +191,8 @@ class Function:
         status = self._invoke(frame)
         if status:
             raise self._failure(status, frame)
+        if self._planned is not None and self.device is not None:
+            self._planned.learn(shapes, frame, self.device.log)
         outputs = [read(frame) for read in self._readers]
         if updated is not None:
             updated.finish()
@@ -241,7 +237,7 @@ class Function:
         """Runs the entry, or replays its recorded CUDA graph."""
 
         def entry() -> int:
-            return self.services.invoke(self._entry, frame.address, len(self.results))
+            return self.services.invoke(self.entry, frame.address, len(self.results))
 
         if self.device is None:
             return entry()

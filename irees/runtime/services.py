@@ -23,15 +23,36 @@ _wanted_threads: int | None = None
 _services: Services | None = None
 
 
+class CallStruct(ctypes.Structure):
+    """`irees_call` of irees.h."""
+
+    _fields_ = [
+        (name, ctypes.c_void_p)
+        for name in (
+            *("rt", "args", "arg_dims", "constants"),
+            *("results", "result_dims", "result_scalars", "trap", "trace"),
+        )
+    ]
+
+
 class CudaLauncher:
     """
-    The kernel launcher of the library. `launch` is the address of the service. The others apply
-    to the current thread: `begin(stream)` starts a call, `launches()` returns its number of
-    kernels, and `error()` the CUresult of the last launch.
+    The CUDA part of the library. `launch`, `copy` and `encode` are addresses of services. The
+    others apply to the current thread: `begin(stream)` starts a call, `launches()` returns its
+    number of kernels, and `error()` the CUresult of the last launch or copy. `call(plan, stream)`
+    runs a planned call, for which `plan_services(table, program)` fills in the services.
     """
 
     def __init__(self, cdll: Any):
-        self.launch = ctypes.cast(cdll.irees_cuda_launch, ctypes.c_void_p).value
+        self.launch, self.copy, self.encode = (
+            ctypes.cast(service, ctypes.c_void_p).value
+            for service in (cdll.irees_cuda_launch, cdll.irees_cuda_copy, cdll.irees_cuda_encode)
+        )
+        self.call, self.plan_services = cdll.irees_cuda_call, cdll.irees_cuda_planned
+        self.call.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        self.call.restype = ctypes.c_int32
+        self.plan_services.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        self.plan_services.restype = None
         # They return immediately, so releasing the GIL does not pay off.
         held = ctypes.PyDLL(None, handle=cdll._handle)
         self.begin, self.launches = held.irees_cuda_begin, held.irees_cuda_launches

@@ -1,9 +1,10 @@
 """
 Tensor maps: the driver's encoding of a tensor for TMA copies in a kernel.
 
-The format is private to the driver, and CuPy has no binding, so the driver is called through
-ctypes. Encoding needs no device memory and no synchronization. A launch copies the 128 bytes, so
-a graph keeps the maps that it was captured with.
+The format is private to the driver, and CuPy has no binding, so the runtime library calls the
+driver. Encoding needs no device memory and no synchronization. A launch copies the 128 bytes, so
+a graph keeps the maps that it was captured with. A thread keeps its last maps: they depend only on
+the tensor and the device.
 """
 
 from __future__ import annotations
@@ -16,11 +17,6 @@ from irees.errors import DeviceError
 
 MOST_DIMS = 5
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
-_UNSIGNED = {1: 0, 2: 1, 4: 2, 8: 4}
-"""Element bytes => CU_TENSOR_MAP_DATA_TYPE_UINT8 etc.: elements are copied as raw bits."""
-_SWIZZLES = {32: 1, 64: 2, 128: 3}
-"""Swizzle bytes => CU_TENSOR_MAP_SWIZZLE_32B etc."""
-_INTERLEAVE_NONE = _PROMOTION_NONE = _FILL_ZEROS = 0
 
 
 class TensorStruct(ctypes.Structure):
@@ -49,38 +45,16 @@ def find_driver() -> Any:
     )
 
 
-def encode(address: int, tensor: TensorStruct) -> None:
-    """
-    Encodes the map of a tensor to a host address, which must be 64-byte aligned.
-
-    Raises DeviceError if the driver has no tensor maps (before CUDA 12) or rejects the tensor.
-    """
-    try:
-        make = find_driver().cuTensorMapEncodeTiled
-    except AttributeError:
-        raise DeviceError(
+def refusal(status: int, tensor: TensorStruct) -> DeviceError:
+    """The error of a tensor map that the driver did not make; status 0: it has none."""
+    if not status:
+        return DeviceError(
             "the CUDA driver makes no tensor maps",
             hint="it must be one for CUDA 12 or later; or compile with "
             "disable_pass=irees-gpu-use-bulk-copies",
-        ) from None
-    rank = tensor.rank
-    status = make(
-        ctypes.c_void_p(address),
-        ctypes.c_int(_UNSIGNED[tensor.element_bytes]),
-        ctypes.c_uint32(rank),
-        ctypes.c_void_p(tensor.address),
-        (ctypes.c_uint64 * rank)(*(max(1, size) for size in tensor.sizes[:rank])),
-        (ctypes.c_uint64 * (rank - 1))(*tensor.strides[1:rank]),
-        (ctypes.c_uint32 * rank)(*tensor.box[:rank]),
-        (ctypes.c_uint32 * rank)(*[1] * rank),
-        ctypes.c_int(_INTERLEAVE_NONE),
-        ctypes.c_int(_SWIZZLES[tensor.swizzle_bytes]),
-        ctypes.c_int(_PROMOTION_NONE),
-        ctypes.c_int(_FILL_ZEROS),
-    )
-    if status:
-        sizes = " x ".join(str(size) for size in reversed(tensor.sizes[:rank]))
-        raise DeviceError(f"the CUDA driver refuses a tensor map of {sizes}: error {status}")
+        )
+    sizes = " x ".join(str(size) for size in reversed(tensor.sizes[: tensor.rank]))
+    return DeviceError(f"the CUDA driver refuses a tensor map of {sizes}: error {status}")
 
 
 def driver_error(status: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutant import Mutant
 
 TESTS = "tests/runtime/test_cuda.py"
+PLANS = "tests/runtime/test_cuda_plans.py"
 
 MUTANTS = (
     Mutant(
@@ -35,8 +36,8 @@ MUTANTS = (
         "A91",
         "a call of one kernel is recorded as a graph",
         "irees/runtime/graphs.py",
-        "if launches < LEAST_LAUNCHES:",
-        "if launches < 0:",
+        "if launches - copies < LEAST_LAUNCHES:",
+        "if launches - copies < 0:",
         (f"{TESTS}::test_which_calls_are_recorded",),
     ),
     Mutant(
@@ -144,5 +145,43 @@ MUTANTS = (
         "self._load_tile(following, b.value(b.rem(b.add(part, 1), STAGES)), b)",
         "self._load_tile(following, b.value(b.rem(part, STAGES)), b)",
         ("tests/backends/cuda/test_warpgroup_attention.py::test_attention",),
+        "D01",
+        "a planned call reads a tensor whose storage was freed",
+        "irees/runtime/cuda_plans.py",
+        "if stored != size and stored < size + tensor.storage_offset() * tensor.element_size():",
+        "if stored < 0:",
+        (f"{PLANS}::test_what_a_plan_does_not_take_is_checked",),
+    ),
+    Mutant(
+        "D02",
+        "a planned call reads the elements of a lazily negated tensor",
+        "irees/runtime/cuda_plans.py",
+        "                or tensor.is_neg()\n",
+        "",
+        (f"{PLANS}::test_what_a_plan_does_not_take_is_checked",),
+    ),
+    Mutant(
+        "D03",
+        "memory that the call did not request is taken for its results",
+        "irees/runtime/native/runtime.c",
+        "return status ? status : is_as_planned(plan) ? 0 : IREES_DEVICE_FAULT;",
+        "return status;",
+        (f"{PLANS}::test_a_call_that_differs_from_its_plan_is_repeated",),
+    ),
+    Mutant(
+        "D04",
+        "kernels are launched in whatever context is current",
+        "irees/runtime/native/runtime.c",
+        "int pushed = current != program->context;",
+        "int pushed = 0;",
+        (f"{PLANS}::test_another_context_is_current",),
+    ),
+    Mutant(
+        "D05",
+        "a tensor map is made anew for each launch",
+        "irees/runtime/native/runtime.c",
+        "    kept->context = program->context;\n",
+        "",
+        (f"{PLANS}::test_tensor_maps_are_kept",),
     ),
 )

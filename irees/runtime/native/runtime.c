@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -448,8 +449,8 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
 
 /* ---- kernels of a CUDA device -------------------------------------------------------------------
 
-   A launch calls the driver function that Python has looked up: a CuPy call per kernel would take
-   longer than most kernels. It uses the stream of the thread's current call. */
+   Launches, copies and tensor maps call the driver functions that Python has looked up: a CuPy call
+   per kernel would take longer than most kernels. They use the stream of the thread's current call. */
 
 #define MOST_ARGUMENTS 512 /* of 64 bits each: kernel parameters are limited to 4 KiB */
 #define INVALID_VALUE 1    /* CUDA_ERROR_INVALID_VALUE */
@@ -457,6 +458,10 @@ static void rt_parallel(void *unused, irees_workgroup_fn fn, const irees_dispatc
 typedef int (*cuda_launch_fn)(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
                               unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
                               void *stream, void **arguments, void **extra);
+typedef int (*cuda_copy_fn)(uint64_t to, uint64_t source, size_t bytes, void *stream);
+typedef int (*cuda_encode_fn)(void *map, int kind, uint32_t rank, const void *address,
+                              const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+                              const uint32_t *steps, int layout, int swizzle, int promotion, int fill);
 
 typedef struct irees_cuda_kernel {
   void *function;
@@ -466,14 +471,31 @@ typedef struct irees_cuda_kernel {
 
 typedef struct irees_cuda_program {
   cuda_launch_fn launch;
+  cuda_copy_fn copy;
+  cuda_encode_fn encode; /* NULL before CUDA 12 */
+  int (*current)(void **context);
+  int (*push)(void *context);
+  int (*pop)(void **context);
+  void *context; /* that the kernels were loaded in */
+  /* Stores the error of a tensor map; status 0: the driver makes none. Returns its status. */
+  int32_t (*refused)(void *pool, int32_t status, const irees_tensor *tensor);
   const irees_cuda_kernel *kernels;
 } irees_cuda_program;
 
-static _Thread_local struct {
+/* Memory for one allocation of an entry; the size of counters is negative. */
+typedef struct irees_cuda_block {
+  int64_t bytes;
+  void *memory;
+} irees_cuda_block;
+
+typedef struct cuda_state {
   void *stream;
   int64_t launches;
   int32_t error;
-} cuda_call;
+  const irees_cuda_block *blocks; /* of a planned call */
+  int64_t count, taken;
+} cuda_state;
+static _Thread_local cuda_state cuda_call;
 
 EXPORT void irees_cuda_begin(void *stream) {
   cuda_call.stream = stream;
@@ -483,7 +505,7 @@ EXPORT void irees_cuda_begin(void *stream) {
 
 EXPORT int64_t irees_cuda_launches(void) { return cuda_call.launches; }
 
-/* The CUresult of the last launch. */
+/* The CUresult of the last launch or copy. */
 EXPORT int32_t irees_cuda_error(void) { return cuda_call.error; }
 
 EXPORT int32_t irees_cuda_launch(void *pool, const irees_launch *launch) {
@@ -500,6 +522,142 @@ EXPORT int32_t irees_cuda_launch(void *pool, const irees_launch *launch) {
                                     (unsigned)launch->threads, 1, 1,
                                     (unsigned)kernel->dynamic_bytes, cuda_call.stream, arguments, NULL);
   return cuda_call.error ? IREES_DEVICE_FAULT : 0;
+}
+
+EXPORT int32_t irees_cuda_copy(void *pool, void *device, const void *source, int64_t bytes) {
+  const irees_cuda_program *program = pool;
+  if (bytes <= 0) return 0;
+  cuda_call.error = program->copy((uint64_t)(uintptr_t)device, (uint64_t)(uintptr_t)source,
+                                  (size_t)bytes, cuda_call.stream);
+  return cuda_call.error ? IREES_DEVICE_FAULT : 0;
+}
+
+/* Tensor maps that this thread made last. A map depends on nothing but its tensor and the device. */
+#define KEPT_MAPS 32 /* a power of 2; a kernel has 2 or 3 */
+typedef struct kept_map {
+  irees_tensor_map map;
+  irees_tensor tensor;
+  const void *context; /* NULL: empty */
+} kept_map;
+static _Thread_local kept_map kept_maps[KEPT_MAPS];
+
+static kept_map *place_of_map(const irees_tensor *tensor) {
+  uint64_t hash = (uint64_t)(uintptr_t)tensor->address / 16;
+  for (int i = 0; i < IREES_MOST_DIMS; i++)
+    hash = hash * 31 + (uint64_t)tensor->sizes[i] * 7 + (uint64_t)tensor->box[i];
+  hash *= UINT64_C(0x9e3779b97f4a7c15);
+  return &kept_maps[(hash >> 32) % KEPT_MAPS];
+}
+
+static int make_map(cuda_encode_fn encode, void *map, const irees_tensor *tensor) {
+  static const uint32_t steps[IREES_MOST_DIMS] = {1, 1, 1, 1, 1};
+  uint64_t sizes[IREES_MOST_DIMS], strides[IREES_MOST_DIMS] = {0};
+  uint32_t box[IREES_MOST_DIMS];
+  int bytes = tensor->element_bytes, rank = tensor->rank;
+  /* CU_TENSOR_MAP_DATA_TYPE_UINT8, 16, 32 and 64: elements are copied as raw bits. */
+  int kind = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 4 : -1;
+  int swizzle = tensor->swizzle_bytes == 32    ? 1
+                : tensor->swizzle_bytes == 64  ? 2
+                : tensor->swizzle_bytes == 128 ? 3
+                                               : -1;
+  if (kind < 0 || swizzle < 0 || rank < 1 || rank > IREES_MOST_DIMS) return INVALID_VALUE;
+  for (int i = 0; i < rank; i++) {
+    sizes[i] = tensor->sizes[i] > 0 ? (uint64_t)tensor->sizes[i] : 1;
+    box[i] = (uint32_t)tensor->box[i];
+    if (i) strides[i - 1] = (uint64_t)tensor->strides[i];
+  }
+  return encode(map, kind, (uint32_t)rank, tensor->address, sizes, strides, box, steps, 0, swizzle, 0, 0);
+}
+
+EXPORT int32_t irees_cuda_encode(void *pool, irees_tensor_map *map, const irees_tensor *tensor) {
+  const irees_cuda_program *program = pool;
+  if (!program->encode) return program->refused(pool, 0, tensor);
+  kept_map *kept = place_of_map(tensor);
+  if (kept->context != program->context || memcmp(&kept->tensor, tensor, sizeof *tensor)) {
+    kept->context = NULL;
+    int32_t status = make_map(program->encode, &kept->map, tensor);
+    if (status) return program->refused(pool, status, tensor);
+    kept->tensor = *tensor;
+    kept->context = program->context;
+  }
+  *map = kept->map;
+  return 0;
+}
+
+/* A planned call: Python allocates all memory before the call, with the sizes that an earlier call
+   requested, so no service is in Python. A call that needs something else fails, and Python repeats it
+   without a plan: kernels write only to memory of their call. */
+
+typedef struct irees_cuda_plan {
+  irees_entry_fn entry;
+  const irees_call *call;
+  int64_t results;
+  const irees_cuda_program *program;
+  const irees_cuda_block *blocks; /* one per allocation, in call order */
+  int64_t count;
+  const int64_t *places; /* of each result: the number of its block */
+  const int64_t *dims;   /* all dims of all results */
+  int64_t rank;          /* number of `dims` */
+} irees_cuda_plan;
+
+static void *planned_alloc(int64_t bytes) {
+  int64_t next = cuda_call.taken;
+  if (next >= cuda_call.count || cuda_call.blocks[next].bytes != bytes) return NULL;
+  cuda_call.taken++;
+  return cuda_call.blocks[next].memory;
+}
+
+static void planned_free(void *pointer) { (void)pointer; }
+
+static void *planned_counters(void *pool, int64_t bytes) {
+  (void)pool;
+  return planned_alloc(-bytes);
+}
+
+static int32_t *no_trap_word(void *pool) {
+  (void)pool;
+  return NULL;
+}
+
+static int32_t no_transfer(void *pool, void *to, const void *source, int64_t bytes) {
+  (void)pool, (void)to, (void)source, (void)bytes;
+  return IREES_DEVICE_FAULT;
+}
+
+/* Fills in the services of planned calls. */
+EXPORT void irees_cuda_planned(irees_runtime *services, irees_cuda_program *program) {
+  *services = (irees_runtime){
+      .pool = program, .alloc = planned_alloc, .free = planned_free, .launch = irees_cuda_launch,
+      .read = no_transfer, .write = no_transfer, .copy = irees_cuda_copy,
+      .encode_tensor_map = irees_cuda_encode, .counters = planned_counters, .trap_word = no_trap_word,
+  };
+}
+
+static int is_as_planned(const irees_cuda_plan *plan) {
+  for (int64_t i = 0; i < plan->results; i++)
+    if (plan->call->results[i] != plan->blocks[plan->places[i]].memory) return 0;
+  return !memcmp(plan->call->result_dims, plan->dims, (size_t)plan->rank * sizeof *plan->dims);
+}
+
+EXPORT int32_t irees_rt_invoke(irees_entry_fn entry, const irees_call *call, int64_t results);
+
+/* Returns 0 if the call was as planned. */
+EXPORT int32_t irees_cuda_call(const irees_cuda_plan *plan, void *stream) {
+  const irees_cuda_program *program = plan->program;
+  void *current = NULL;
+  if (program->current(&current)) return IREES_DEVICE_FAULT;
+  int pushed = current != program->context;
+  if (pushed && program->push(program->context)) return IREES_DEVICE_FAULT;
+  /* A finalizer may call a program while another call of this thread is in a service. */
+  cuda_state outer = cuda_call;
+  irees_cuda_begin(stream);
+  cuda_call.blocks = plan->blocks;
+  cuda_call.count = plan->count;
+  cuda_call.taken = 0;
+  int32_t status = irees_rt_invoke(plan->entry, plan->call, plan->results);
+  cuda_call = outer;
+  if (pushed) program->pop(&current);
+  return status ? status : is_as_planned(plan) ? 0 : IREES_DEVICE_FAULT;
 }
 
 /* ---- fork: the child inherits the memory of the workers, but not their threads ----------------*/

@@ -1,0 +1,316 @@
+"""
+Planned calls: calls with PyTorch tensors on the device, at the cost of a few PyTorch operators.
+
+The first call of a function with some shapes takes the general path, which logs the entry's
+allocations. They become a plan. Later calls with such tensors allocate all memory before they run
+the entry, results as tensors of their final shape, so no service of the call is in Python.
+
+A plan makes every check of the general path, but not its copies and error messages: arguments that
+fail a check, and calls that request other memory than planned, take the general path. A repeated
+call is safe, because the kernels of a planned call write only to memory of that call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from irees.runtime.arguments import DEVICE_ALIGNMENT, Scratchpad, TensorSpec
+from irees.runtime.cuda_queue import maker, stream_of
+from irees.runtime.dtypes import torch_dtype, torch_dtypes
+from irees.runtime.services import CallStruct
+from irees.runtime.torch_tensors import plain_types
+
+if TYPE_CHECKING:
+    from irees.runtime.cuda import CudaDevice
+    from irees.runtime.graphs import GraphCalls
+    from irees.runtime.program import Function
+
+MOST_PLANS = 64
+"""Maximum plans per function: each is for one tuple of argument shapes."""
+
+MOST_FAILURES = 4
+"""Calls that did not follow their plan until the function is no longer planned."""
+
+SLACK_BYTES = 1 << 20
+"""Maximum bytes by which a planned call may exceed the peak memory of a general one."""
+
+ALIGNMENT = 512
+"""Of temporaries, which share one allocation: that of PyTorch's allocator."""
+
+_pointer = ctypes.c_void_p
+
+_plain: tuple[type, ...] = ()
+
+
+class _PlanStruct(ctypes.Structure):
+    """`irees_cuda_plan` of runtime.c."""
+
+    _fields_ = [
+        ("entry", _pointer), ("call", _pointer), ("results", ctypes.c_int64),
+        ("program", _pointer), ("blocks", _pointer), ("count", ctypes.c_int64),
+        ("places", _pointer), ("dims", _pointer), ("rank", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+class _Memory:
+    """The allocations of an entry: `slots` has the memory of each, `sizes` their bytes."""
+
+    def __init__(self) -> None:
+        self.slots: list[int] = []
+        self.sizes: list[int] = []
+        self.live: dict[int, int] = {}
+        """Address => slot, of memory that was not freed."""
+
+    @staticmethod
+    def of(log: Sequence[tuple[int | None, int]]) -> _Memory | None:
+        """Replays a log of allocations; None if planned calls would need much more memory."""
+        found = _Memory()
+        unused: dict[int, list[int]] = {}
+        now = peak = 0
+        for size, pointer in log:
+            if size is None:
+                slot = found.live.pop(pointer, None)
+                if slot is None:
+                    return None
+                now -= abs(found.sizes[slot])
+                unused.setdefault(found.sizes[slot], []).append(slot)
+                continue
+            if not size:
+                return None
+            if free := unused.get(size):
+                slot = free.pop()
+            else:
+                slot = len(found.sizes)
+                found.sizes.append(size)
+            found.slots.append(slot)
+            found.live[pointer] = slot
+            now += abs(size)
+            peak = max(peak, now)
+        return found if sum(map(abs, found.sizes)) <= peak + SLACK_BYTES else None
+
+    def blocks(self, slot: int) -> list[int]:
+        """The places of the addresses of a slot's blocks, in pairs of bytes and address."""
+        return [2 * number + 1 for number, used in enumerate(self.slots) if used == slot]
+
+    def last_block(self, slot: int) -> int:
+        """The number of the last allocation in a slot."""
+        return self.blocks(slot)[-1] // 2
+
+
+class _Plan:
+    """The plan of calls with some shapes."""
+
+    def __init__(
+        self, function: Function, device: int, shapes: Sequence[tuple[int, ...]],
+        memory: _Memory, frame: Any,
+    ):  # fmt: skip
+        torch = sys.modules["torch"]
+        self.function, self.device, self.memory = function, device, memory
+        specs = list(enumerate(function.arguments))
+        self.tensors = [
+            (i, shapes[i], prod(shapes[i]) * spec.dtype.itemsize, _dtypes(spec), spec.is_complex)
+            for i, spec in specs
+            if isinstance(spec, TensorSpec)
+        ]
+        self.scalars = [(i, spec) for i, spec in specs if not spec.is_tensor]
+        self.dims = list(frame.dims)
+        self.result_dims = (ctypes.c_int64 * len(frame.result_dims))(*frame.result_dims)
+        slots = [memory.live[frame.results[i]] for i in range(len(function.results))]
+        blocks = (ctypes.c_int64 * max(1, len(slots)))(*map(memory.last_block, slots))
+        self.result_blocks = blocks
+        self.results = [(*self._form(i, slot), memory.blocks(slot)) for i, slot in enumerate(slots)]
+        """Shape, strides, dtype and blocks of each result."""
+        others = [slot for slot in range(len(memory.sizes)) if slot not in slots]
+        self.counters = [
+            (-memory.sizes[s], memory.blocks(s)) for s in others if memory.sizes[s] < 0
+        ]
+        self.temporaries: list[tuple[int, list[int]]] = []
+        """Offset in the memory of all temporaries, and blocks, of each."""
+        self.room = 0
+        for slot in others:
+            if memory.sizes[slot] > 0:
+                self.temporaries.append((self.room, memory.blocks(slot)))
+                self.room += -(-memory.sizes[slot] // ALIGNMENT) * ALIGNMENT
+        self.make, self.byte = maker(torch, device), torch.uint8
+        self.frames: list[_Frame] = []
+
+    def _form(self, number: int, slot: int) -> tuple[Any, Any, Any]:
+        """Shape, strides and dtype of a result."""
+        spec = self.function.results[number]
+        first = sum(len(other.shape) for other in self.function.results[:number])
+        shape = tuple(self.result_dims[first : first + len(spec.shape)])
+        if prod(shape) * spec.dtype.itemsize != self.memory.sizes[slot]:
+            raise ValueError("the result is a part of its memory")
+        strides = tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
+        return shape, strides, torch_dtype(spec.dtype)
+
+    def addresses(self, arguments: Sequence[Any], args: Any) -> bool:
+        """Fills in the addresses of tensors; False if one must take the general path."""
+        device = self.device
+        for number, shape, size, dtypes, is_complex in self.tensors:
+            tensor = arguments[number]
+            if (
+                type(tensor) not in _plain
+                or tensor.dtype not in dtypes
+                or tensor.shape != shape
+                or tensor.get_device() != device
+                or not tensor.is_cuda
+                or not tensor.is_contiguous()
+                or tensor.is_neg()
+                or (is_complex and tensor.is_conj())
+            ):
+                return False
+            pointer, stored = tensor.data_ptr(), tensor.untyped_storage().nbytes()
+            if stored != size and stored < size + tensor.storage_offset() * tensor.element_size():
+                return False
+            if not pointer or pointer % DEVICE_ALIGNMENT:
+                return False
+            args[number] = pointer
+        return True
+
+
+def _dtypes(spec: TensorSpec) -> tuple[Any, ...]:
+    """The PyTorch dtypes that an argument may have."""
+    return tuple(theirs for theirs, dtype in torch_dtypes().items() if dtype in spec.accepted)
+
+
+class _Frame:
+    """Everything that the native side of a planned call reads and writes, except arrays."""
+
+    def __init__(self, plan: _Plan, device: CudaDevice):
+        function, slots = plan.function, plan.memory.slots
+        count = len(function.arguments)
+        self.args = (ctypes.c_void_p * count)()
+        self.pad = Scratchpad(count)
+        self.dims = (ctypes.c_int64 * len(plan.dims))(*plan.dims)
+        self.blocks = (ctypes.c_int64 * (2 * len(slots)))()
+        for number, slot in enumerate(slots):
+            self.blocks[2 * number] = plan.memory.sizes[slot]
+        results = len(plan.results)
+        self.results = (ctypes.c_void_p * results)()
+        self.result_dims = (ctypes.c_int64 * len(plan.result_dims))()
+        self.trap = (ctypes.c_int64 * 4)()
+        at = ctypes.addressof
+        self.call = CallStruct(
+            device.planned_table, at(self.args), at(self.dims), at(function.constants),
+            at(self.results), at(self.result_dims), None, at(self.trap), None,
+        )  # fmt: skip
+        self.plan = _PlanStruct(
+            function.entry, at(self.call), results, device.program_address, at(self.blocks),
+            len(slots), at(plan.result_blocks), at(plan.result_dims), function.result_rank,
+        )  # fmt: skip
+        self.address = at(self.plan)
+
+
+class PlannedCalls:
+    """The plans of one function, whose device is not None and whose results are all tensors."""
+
+    def __init__(self, function: Function, device: CudaDevice, graphs: GraphCalls | None):
+        self._function = function
+        self._device = device
+        self._graphs = graphs
+        self._dynamic = sorted({i for i, _ in function.dynamic_dims})
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._failures = 0
+
+    @staticmethod
+    def suits(function: Function) -> bool:
+        """Whether calls of a function can be planned."""
+        return (
+            function.tracer is None
+            and not function.updates
+            and any(spec.is_tensor for spec in function.arguments)
+            and all(spec.is_tensor for spec in function.results)
+        )
+
+    def run(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Returns the results of a call, None if the general path must run it."""
+        if not self._plans:
+            return None
+        try:
+            key = tuple([arguments[i].shape for i in self._dynamic]) if self._dynamic else ()
+            if (plan := self._plans.get(key)) is None:
+                return None
+            frame = plan.frames.pop() if plan.frames else _Frame(plan, self._device)
+            if not plan.addresses(arguments, frame.args):
+                plan.frames.append(frame)
+                return None
+            for number, spec in plan.scalars:
+                frame.args[number] = spec.bind(arguments[number], frame.pad)[0]
+            return self._run(plan, frame)
+        except Exception:
+            # The general path fails in the same way, with a typed error.
+            return None
+
+    def _run(self, plan: _Plan, frame: _Frame) -> list[Any] | None:
+        stream, graphs = stream_of(sys.modules["torch"], plan.device), self._graphs
+        if graphs is not None and graphs.capturable:
+            key = (stream, *frame.args)
+            if not graphs.is_new(key):
+                plan.frames.append(frame)
+                return self._replay(plan, graphs, key)
+        return self._launch(plan, frame, stream)
+
+    def _replay(self, plan: _Plan, graphs: GraphCalls, key: tuple[int, ...]) -> list[Any] | None:
+        """Replays the graph of a call; None if it is to be recorded, or on another device."""
+        if self._device.cupy.cuda.runtime.getDevice() != plan.device:
+            return None
+        return graphs.replay_planned(key, lambda: [plan.make(*form) for *form, _ in plan.results])
+
+    def _launch(self, plan: _Plan, frame: _Frame, stream: int) -> list[Any] | None:
+        blocks = frame.blocks
+        results, counters = [], []
+        for shape, strides, dtype, places in plan.results:
+            tensor = plan.make(shape, strides, dtype)
+            results.append(tensor)
+            for place in places:
+                blocks[place] = tensor.data_ptr()
+        if plan.room:
+            # Freed after the call; the stream reuses it for later work only.
+            temporaries = plan.make((plan.room,), (1,), plan.byte)
+            first = temporaries.data_ptr()
+            for offset, places in plan.temporaries:
+                for place in places:
+                    blocks[place] = first + offset
+        for size, places in plan.counters:
+            taken = self._device.unused_counters(stream, size)
+            counters.append(((stream, size), taken))
+            for place in places:
+                blocks[place] = taken[0]
+        status = self._device.call_planned(frame.address, stream)
+        plan.frames.append(frame)
+        if status:
+            self._failed()
+            return None
+        for key, taken in counters:
+            self._device.put_back(key, taken)
+        return results
+
+    def _failed(self) -> None:
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            self._plans = {}
+
+    def learn(self, shapes: Sequence[tuple[int, ...]], frame: Any, log: Any) -> None:
+        """Plans calls like one of the general path that succeeded; its results are not read yet."""
+        global _plain
+        key = tuple(shapes[i] for i in self._dynamic)
+        if log is None or key in self._plans or self._failures >= MOST_FAILURES:
+            return
+        _plain = plain_types()
+        memory = _Memory.of(log)
+        results = [frame.results[i] for i in range(len(self._function.results))]
+        # Results are the only memory that is left, and each has its own.
+        if memory is None or sorted(memory.live) != sorted(pointer or 0 for pointer in results):
+            return
+        try:
+            plan = _Plan(self._function, self._device.number, shapes, memory, frame)
+        except Exception:
+            return
+        if len(self._plans) >= MOST_PLANS:
+            self._plans = {}
+        self._plans[key] = plan
