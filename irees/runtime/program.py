@@ -371,7 +371,8 @@ class Program:
                 f"{main.name} takes its arguments by position, but {', '.join(named)} was given "
                 "by name"
             )
-        return main(*arguments)
+        outputs = main.run(arguments)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def __repr__(self) -> str:
         if self.signature is not None:

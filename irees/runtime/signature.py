@@ -251,8 +251,18 @@ class Signature:
         parts += [f"{name}: {describe(tree)}" for name, tree in self.named.items()]
         return f"({', '.join(parts)})"
 
+    @cached_property
+    def _order(self) -> list[int] | None:
+        """The flat result of each leaf of the returned value, None if some are not results."""
+        numbers = [leaf["result"] for leaf in self.results if "result" in leaf]
+        return numbers if len(numbers) == len(self.results) else None
+
     def assemble(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Builds the returned value from the flat results and the arguments."""
+        if (order := self._order) is not None:
+            if self.outputs == LEAF:
+                return results[order[0]]
+            return unflatten(self.outputs, iter([results[number] for number in order]))
 
         def leaf(said: Leaf) -> Any:
             if "result" in said:
@@ -275,14 +285,14 @@ class Signature:
         flat form.
         """
         leaves = self.bind(args, kwargs)
+        if self._is_pure:
+            return self.assemble(self._as_given(flat(leaves), leaves), leaves)
         states = [state[name] for name, _ in self.states]
         results = flat([*leaves, *states, *draw_seeds(self.seeds)])
         if any(results[result] is not None for result, _ in self.updates):
             # An interpreted program may return views of arguments that are about to change.
             results = [r.copy() if isinstance(r, np.ndarray) else r for r in results]
-        torch = sys.modules.get("torch") if self.origin == "torch" else None
-        if torch is not None and not any(isinstance(a, np.ndarray) for a in leaves):
-            results = [_as_torch(torch, r) for r in results]
+        results = self._as_given(results, leaves)
         for result, argument in self.updates:
             if results[result] is None:
                 continue  # the program wrote it in place
@@ -291,6 +301,23 @@ class Signature:
             if result >= 0 and results[result] is not None:
                 np.copyto(state[name], _as_numpy(results[result]))
         return self.assemble(results, leaves)
+
+    @cached_property
+    def _is_pure(self) -> bool:
+        """Whether a call is the flat form on the leaves, and updates nothing."""
+        return not (self.updates or self.states or self.seeds)
+
+    def _as_given(self, results: Sequence[Any], leaves: Sequence[Any]) -> Sequence[Any]:
+        """Results as torch tensors, for a function of torch without numpy arguments."""
+        for result in results:
+            if isinstance(result, np.ndarray):
+                break
+        else:
+            return results
+        torch = sys.modules.get("torch") if self.origin == "torch" else None
+        if torch is None or any(isinstance(leaf, np.ndarray) for leaf in leaves):
+            return results
+        return [_as_torch(torch, result) for result in results]
 
 
 def draw_seeds(count: int) -> list[int]:
