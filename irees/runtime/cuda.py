@@ -28,7 +28,7 @@ import numpy as np
 from irees.errors import ArgumentError, DeviceError, IreesError, OutOfMemoryError
 from irees.runtime import tensor_maps
 from irees.runtime.arguments import DEVICE_ALIGNMENT, ScalarSpec, Scratchpad, TensorSpec
-from irees.runtime.cuda_queue import Queue, queue_of
+from irees.runtime.cuda_queue import Queue, device_of, queue_of
 from irees.runtime.services import Services
 from irees.runtime.tensor_maps import TensorStruct, driver_error, refusal
 from irees.target import Target
@@ -103,6 +103,30 @@ def connect(target: Target) -> Any:
     return cupy
 
 
+def _cupy() -> Any:
+    try:
+        import cupy  # pyright: ignore
+    except ImportError:
+        return None
+    return cupy
+
+
+@contextmanager
+def _current_device(number: int | None) -> Iterator[None]:
+    """Makes a device current, None for the one that is."""
+    # Without CuPy, `connect` raises the error.
+    if number is None or (cupy := _cupy()) is None:
+        yield
+        return
+    runtime = cupy.cuda.runtime
+    before = runtime.getDevice()
+    runtime.setDevice(number)
+    try:
+        yield
+    finally:
+        runtime.setDevice(before)
+
+
 class _Call(threading.local):
     """State of the current call of a thread."""
 
@@ -170,17 +194,19 @@ class CudaDevice:
         """CuPy, with the kernels loaded. Raises DeviceError."""
         return self.loaded().cupy
 
-    def loaded(self) -> _Loaded:
+    def loaded(self, arguments: Sequence[Any] = ()) -> _Loaded:
         """
-        The program on the device, loaded by the first call. Concurrent first calls load it once;
-        a failed load leaves no state behind. Raises DeviceError.
+        The program on the device, loaded by the first call: on the device of its arguments, else
+        on the current one. Concurrent first calls load it once; a failed load leaves no state
+        behind. Raises DeviceError.
         """
         if self._loaded is not None:
             return self._loaded
         with self._lock:
             if self._loaded is None:
                 try:
-                    loaded = self._load()
+                    with _current_device(device_of(arguments)):
+                        loaded = self._load()
                 except Exception as error:
                     raise typed(error) from error
                 self._services.pool = ctypes.addressof(loaded.struct)
@@ -214,7 +240,7 @@ class CudaDevice:
     @contextmanager
     def call(self, arguments: Sequence[Any]) -> Iterator[None]:
         """Sets up a call with these arguments: its stream and the current device."""
-        loaded = self.loaded()
+        loaded = self.loaded(arguments)
         runtime = loaded.cupy.cuda.runtime
         # Also makes the device's context current in this thread: launches bypass CuPy.
         current = runtime.getDevice()
@@ -562,12 +588,14 @@ def _program_struct(kernels: Any, refused: Any) -> _ProgramStruct:
     driver, context = tensor_maps.find_driver(), _pointer()
     if status := driver.cuCtxGetCurrent(ctypes.byref(context)):
         raise DeviceError(f"the device failed: {driver_error(status)}")
-    names = ("cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuTensorMapEncodeTiled")
-    contexts = ("cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
     functions = [
-        # Drivers before CUDA 12 have no tensor maps.
-        ctypes.cast(found, _pointer) if (found := getattr(driver, name, None)) else _pointer()
-        for name in (*names, *contexts)
+        ctypes.cast(found, _pointer) if found is not None else _pointer()
+        for found in (
+            *(driver.cuLaunchKernel, driver.cuMemcpyDtoDAsync_v2),
+            # Drivers before CUDA 12 have no tensor maps.
+            getattr(driver, "cuTensorMapEncodeTiled", None),
+            *(driver.cuCtxGetCurrent, driver.cuCtxPushCurrent_v2, driver.cuCtxPopCurrent_v2),
+        )
     ]
     return _ProgramStruct(*functions, context, refused, kernels)
 

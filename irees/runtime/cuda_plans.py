@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +109,16 @@ class _Plan:
         self, function: Function, device: int, shapes: Sequence[tuple[int, ...]],
         memory: _Memory, frame: Any,
     ):  # fmt: skip
-        torch = sys.modules["torch"]
         self.function, self.device, self.memory = function, device, memory
         specs = list(enumerate(function.arguments))
         self.tensors = [
-            (i, shapes[i], prod(shapes[i]) * spec.dtype.itemsize, _dtypes(spec), spec.is_complex)
+            (
+                i,
+                shapes[i],
+                prod(shapes[i]) * spec.dtype.itemsize,
+                _dtypes(spec.accepted),
+                spec.is_complex,
+            )
             for i, spec in specs
             if isinstance(spec, TensorSpec)
         ]
@@ -135,7 +141,6 @@ class _Plan:
             if memory.sizes[slot] > 0:
                 self.temporaries.append((self.room, memory.blocks(slot)))
                 self.room += -(-memory.sizes[slot] // ALIGNMENT) * ALIGNMENT
-        self.make, self.byte = maker(torch, device), torch.uint8
         self.frames: list[_Frame] = []
 
     def _form(self, number: int, slot: int) -> tuple[Any, Any, Any]:
@@ -173,9 +178,10 @@ class _Plan:
         return True
 
 
-def _dtypes(spec: TensorSpec) -> tuple[Any, ...]:
-    """The PyTorch dtypes that an argument may have."""
-    return tuple(theirs for theirs, dtype in torch_dtypes().items() if dtype in spec.accepted)
+@cache
+def _dtypes(accepted: frozenset[Any]) -> tuple[Any, ...]:
+    """The PyTorch dtypes of numpy dtypes."""
+    return tuple(theirs for theirs, dtype in torch_dtypes().items() if dtype in accepted)
 
 
 class _Frame:
@@ -215,7 +221,11 @@ class PlannedCalls:
         self._graphs = graphs
         self._dynamic = sorted({i for i, _ in function.dynamic_dims})
         self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._seen: set[tuple[Any, ...]] = set()
+        """Shapes of one call, if they are dynamic: those that come once are not planned."""
         self._failures = 0
+        self._make: Callable[[Any, Any, Any], Any] | None = None
+        self._byte: Any = None
 
     @staticmethod
     def suits(function: Function) -> bool:
@@ -259,19 +269,19 @@ class PlannedCalls:
         """Replays the graph of a call; None if it is to be recorded, or on another device."""
         if self._device.cupy.cuda.runtime.getDevice() != plan.device:
             return None
-        return graphs.replay_planned(key, lambda: [plan.make(*form) for *form, _ in plan.results])
+        return graphs.replay_planned(key, lambda: [self._make(*form) for *form, _ in plan.results])
 
     def _launch(self, plan: _Plan, frame: _Frame, stream: int) -> list[Any] | None:
         blocks = frame.blocks
         results, counters = [], []
         for shape, strides, dtype, places in plan.results:
-            tensor = plan.make(shape, strides, dtype)
+            tensor = self._make(shape, strides, dtype)
             results.append(tensor)
             for place in places:
                 blocks[place] = tensor.data_ptr()
         if plan.room:
             # Freed after the call; the stream reuses it for later work only.
-            temporaries = plan.make((plan.room,), (1,), plan.byte)
+            temporaries = self._make((plan.room,), (1,), self._byte)
             first = temporaries.data_ptr()
             for offset, places in plan.temporaries:
                 for place in places:
@@ -297,16 +307,17 @@ class PlannedCalls:
 
     def learn(self, shapes: Sequence[tuple[int, ...]], frame: Any, log: Any) -> None:
         """Plans calls like one of the general path that succeeded; its results are not read yet."""
-        global _plain
         key = tuple(shapes[i] for i in self._dynamic)
         if log is None or key in self._plans or self._failures >= MOST_FAILURES:
             return
-        _plain = plain_types()
+        if self._dynamic and self._is_first(key):
+            return
         memory = _Memory.of(log)
         results = [frame.results[i] for i in range(len(self._function.results))]
         # Results are the only memory that is left, and each has its own.
         if memory is None or sorted(memory.live) != sorted(pointer or 0 for pointer in results):
             return
+        self._prepare()
         try:
             plan = _Plan(self._function, self._device.number, shapes, memory, frame)
         except Exception:
@@ -314,3 +325,19 @@ class PlannedCalls:
         if len(self._plans) >= MOST_PLANS:
             self._plans = {}
         self._plans[key] = plan
+
+    def _is_first(self, key: tuple[Any, ...]) -> bool:
+        if key in self._seen:
+            return False
+        if len(self._seen) >= MOST_PLANS:
+            self._seen.clear()
+        self._seen.add(key)
+        return True
+
+    def _prepare(self) -> None:
+        """Looks up what a planned call needs of PyTorch."""
+        global _plain
+        torch = sys.modules["torch"]
+        if self._make is None:
+            _plain, self._byte = plain_types(), torch.uint8
+            self._make = maker(torch, self._device.number)

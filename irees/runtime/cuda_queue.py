@@ -86,6 +86,16 @@ def _quick_maker(torch: Any) -> Callable[[Any, Any, Any], Any] | None:
     return quick if found == (torch.Tensor, True, (2, 3), (3, 1), torch.float16) else None
 
 
+def device_of(arguments: Sequence[Any]) -> int | None:
+    """The number of the CUDA device that the first tensor of PyTorch on one is on."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        for value in arguments:
+            if isinstance(value, torch.Tensor) and value.is_cuda:
+                return value.get_device()
+    return None
+
+
 def queue_of(arguments: Sequence[Any], cupy: Any, device: int) -> Queue:
     """The queue of a call with these arguments on a device."""
     torch = sys.modules.get("torch")

@@ -184,4 +184,12 @@ MUTANTS = (
         "",
         (f"{PLANS}::test_tensor_maps_are_kept",),
     ),
+    Mutant(
+        "D06",
+        "a program is loaded on the current device, not on that of its arguments",
+        "irees/runtime/cuda.py",
+        "with _current_device(device_of(arguments)):",
+        "with _current_device(None):",
+        (f"{PLANS}::test_a_program_is_loaded_where_its_tensors_are",),
+    ),
 )

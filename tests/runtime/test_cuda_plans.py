@@ -150,6 +150,7 @@ def test_what_a_plan_does_not_take_is_checked(monkeypatch):
 
 
 def test_there_is_a_plan_for_each_shape(monkeypatch):
+    """That comes twice."""
     program = program_for(monkeypatch, SHARED)
     statuses = planned_calls(monkeypatch, program)
     for _ in range(2):
@@ -157,16 +158,20 @@ def test_there_is_a_plan_for_each_shape(monkeypatch):
             for k in (2, 3.0):
                 x, y = torch.arange(float(n)), torch.ones(n)
                 assert program(x, y, k).equal(x * k + y)
-    assert statuses == [0] * 9
+    assert statuses == [0] * 6
     with pytest.raises(ArgumentError, match="must equal dim 0"):
         program(torch.ones(3), torch.ones(5), 1.0)
     with pytest.raises(ArgumentError, match="must be one f32"):
         program(torch.ones(3), torch.ones(3), "a")
     assert program(torch.ones(0), torch.ones(0), 1.0).shape == (0,)
     monkeypatch.setattr(cuda_plans, "MOST_PLANS", 3)
-    for n in range(1, 9):
-        assert program(torch.ones(n), torch.ones(n), 1.0).tolist() == [2.0] * n
-    assert len(program.functions["main"]._planned._plans) <= 3
+    planned = program.functions["main"]._planned
+    for n in range(11, 19):
+        for _ in range(1 + n % 2):
+            assert program(torch.ones(n), torch.ones(n), 1.0).tolist() == [2.0] * n
+        assert ((n,), (n,)) in planned._seen
+        assert (((n,), (n,)) in planned._plans) == (n % 2 == 1)
+    assert max(len(planned._plans), len(planned._seen)) <= 3
 
 
 def test_what_reads_the_device_or_traps_is_not_planned(monkeypatch):
@@ -233,6 +238,21 @@ def test_another_context_is_current(monkeypatch):
     assert launch is not None
     assert (statuses, current) == ([0], [driver.context])
     assert (driver.current, driver.pushed) == (5, [])
+
+
+def test_a_program_is_loaded_where_its_tensors_are(monkeypatch):
+    """Also if another device is current, which stays so."""
+    program = program_for(monkeypatch, WEIGHTED)
+    runtime, current = sys.modules["cupy"].cuda.runtime, [0]
+    monkeypatch.setattr(runtime, "getDevice", lambda: current[-1])
+    monkeypatch.setattr(runtime, "setDevice", current.append)
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda self: 1)
+    for _ in range(2):
+        assert program(torch.ones(4)).tolist() == [1, 2, 3, 4]
+        assert (program.device.number, current[-1]) == (1, 0)
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda self: 0)
+    with pytest.raises(ArgumentError, match="the program runs on cuda:1"):
+        program(torch.ones(4))
 
 
 def test_the_stream_is_that_of_the_call(monkeypatch):
