@@ -98,11 +98,9 @@ def device_of(arguments: Sequence[Any]) -> int | None:
 
 def queue_of(arguments: Sequence[Any], cupy: Any, device: int) -> Queue:
     """The queue of a call with these arguments on a device."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        for value in arguments:
-            if isinstance(value, torch.Tensor) and value.is_cuda:
-                stream = stream_of(torch, device)
-                return Queue(cupy, device, stream, stream, torch)
+    if device_of(arguments) is not None:
+        torch = sys.modules["torch"]
+        stream = stream_of(torch, device)
+        return Queue(cupy, device, stream, stream, torch)
     stream = cupy.cuda.get_current_stream().ptr
     return Queue(cupy, device, stream, stream)
