@@ -367,8 +367,8 @@ class CudaDevice:
         """Allocates a zeroed trap word for the kernels of this call."""
 
         def work() -> None:
-            self._call.log = None
             self._call.trap = pointer, _ = self._memory(TRAP_BYTES)
+            self._note(-TRAP_BYTES, pointer)
             self.cupy.cuda.runtime.memsetAsync(pointer, 0, TRAP_BYTES, self.stream)
 
         self.guarded(work)

@@ -64,11 +64,16 @@ class _Memory:
         self.slots: list[int] = []
         self.sizes: list[int] = []
         self.live: dict[int, int] = {}
-        """Address => slot, of memory that was not freed."""
+        """Address => slot, of memory that was not freed, without the trap word."""
+        self.trap: int | None = None
+        """The slot of the trap word."""
 
     @staticmethod
-    def of(log: Sequence[tuple[int | None, int]]) -> _Memory | None:
-        """Replays a log of allocations; None if planned calls would need much more memory."""
+    def of(log: Sequence[tuple[int | None, int]], trap: tuple[int, Any] | None) -> _Memory | None:
+        """
+        Replays a log of allocations, one of which may be the trap word; None if planned calls
+        would need much more memory.
+        """
         found = _Memory()
         unused: dict[int, list[int]] = {}
         now = peak = 0
@@ -91,6 +96,8 @@ class _Memory:
             found.live[pointer] = slot
             now += abs(size)
             peak = max(peak, now)
+        if trap is not None:
+            found.trap = found.live.pop(trap[0], None)
         return found if sum(map(abs, found.sizes)) <= peak + SLACK_BYTES else None
 
     def blocks(self, slot: int) -> list[int]:
@@ -132,8 +139,11 @@ class _Plan:
         """Shape, strides, dtype and blocks of each result."""
         others = [slot for slot in range(len(memory.sizes)) if slot not in slots]
         self.counters = [
-            (-memory.sizes[s], memory.blocks(s)) for s in others if memory.sizes[s] < 0
+            (-memory.sizes[slot], memory.blocks(slot), slot == memory.trap)
+            for slot in others
+            if memory.sizes[slot] < 0
         ]
+        """Bytes and blocks of all zeroed memory, and whether it is the trap word."""
         self.temporaries: list[tuple[int, list[int]]] = []
         """Offset in the memory of all temporaries, and blocks, of each."""
         self.room = 0
@@ -286,19 +296,33 @@ class PlannedCalls:
             for offset, places in plan.temporaries:
                 for place in places:
                     blocks[place] = first + offset
-        for size, places in plan.counters:
-            taken = self._device.unused_counters(stream, size)
-            counters.append(((stream, size), taken))
+        for size, places, is_trap in plan.counters:
+            taken = self._zeroed(stream, size, is_trap)
+            counters.append((stream, size, taken, is_trap))
             for place in places:
                 blocks[place] = taken[0]
         status = self._device.call_planned(frame.address, stream)
         plan.frames.append(frame)
         if status:
-            self._failed()
+            if status < 0:
+                self._failed()
             return None
-        for key, taken in counters:
-            self._device.put_back(key, taken)
+        for *key, taken, is_trap in counters:
+            # The general path repeats a call that trapped, and raises the error.
+            if is_trap and any(taken[1].tolist()):
+                return None
+            self._device.put_back((key[0], key[1]), taken)
         return results
+
+    def _zeroed(self, stream: int, size: int, is_trap: bool) -> tuple[int, Any]:
+        """Unused zeroed memory of a stream; the general path makes counters, but no trap words."""
+        try:
+            return self._device.unused_counters(stream, size)
+        except LookupError:
+            if not is_trap:
+                raise
+        word = self._make((size,), (1,), self._byte).zero_()
+        return word.data_ptr(), word
 
     def _failed(self) -> None:
         self._failures += 1
@@ -312,9 +336,9 @@ class PlannedCalls:
             return
         if self._dynamic and self._is_first(key):
             return
-        memory = _Memory.of(log)
+        memory = _Memory.of(log, self._device.trap)
         results = [frame.results[i] for i in range(len(self._function.results))]
-        # Results are the only memory that is left, and each has its own.
+        # Results are the only other memory that is left, and each has its own.
         if memory is None or sorted(memory.live) != sorted(pointer or 0 for pointer in results):
             return
         self._prepare()

@@ -89,11 +89,13 @@ class GraphCalls:
     ) -> list[Any] | None:
         """
         Replays a graph on the current device, and copies its results to the tensors of `make`.
-        Returns None unless there is a graph for the stream and the arguments of `key`.
+        Returns None unless there is a graph that cannot trap for the stream and the arguments of
+        `key`.
         """
         # Threads that record wait for nothing else, so the lock is free soon.
         with self._lock:
-            if (recorded := self.graphs.get(key)) is None:
+            recorded = self.graphs.get(key)
+            if recorded is None or recorded.trap is not None:
                 return None
             results = make()
             runtime = self.device.cupy.cuda.runtime

@@ -192,4 +192,12 @@ MUTANTS = (
         "with _current_device(None):",
         (f"{PLANS}::test_a_program_is_loaded_where_its_tensors_are",),
     ),
+    Mutant(
+        "D07",
+        "nobody looks at the trap word of a planned call",
+        "irees/runtime/cuda_plans.py",
+        "if is_trap and any(taken[1].tolist()):",
+        "if False:",
+        (f"{PLANS}::test_a_planned_call_traps",),
+    ),
 )

@@ -17,6 +17,8 @@ from irees.runtime import cuda_plans, cuda_queue, graphs
 from irees.target import GPUS
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "backends" / "cuda"))
+import kernels
 from cuda_stand_in import CHECKED, HALVES, ROWS, TWICE, WEIGHTED, Array, on_device, program_for
 
 torch = pytest.importorskip("torch", reason="extra `torch`")
@@ -174,19 +176,33 @@ def test_there_is_a_plan_for_each_shape(monkeypatch):
     assert max(len(planned._plans), len(planned._seen)) <= 3
 
 
-def test_what_reads_the_device_or_traps_is_not_planned(monkeypatch):
+def test_what_reads_the_device_is_not_planned(monkeypatch):
     program = program_for(monkeypatch, ROWS)
     for _ in range(3):
         assert program(torch.ones(3, 40), 1.0)[1] == 40
     assert program.functions["main"]._planned is None
+    program = program_for(monkeypatch, kernels.checked_steps())
+    statuses = planned_calls(monkeypatch, program)
+    for _ in range(3):
+        assert program(torch.tensor([3])).tolist() == [10]
+    assert not statuses
+
+
+def test_a_planned_call_traps(monkeypatch):
+    """Each call that must; the next one has a word that is zero."""
     program = program_for(monkeypatch, CHECKED)
+    cupy = sys.modules["cupy"]
     statuses = planned_calls(monkeypatch, program)
     rows, table = torch.arange(8) % 5, torch.ones(5, 8)
     for _ in range(3):
         assert program(rows, table)[0].tolist() == [[1.0] * 8] * 8
         with pytest.raises(RuntimeTrap, match="index must be smaller than dim size"):
             program(rows + 5, table)
-    assert not statuses
+    assert statuses == [0] * 5
+    cupy.fills = 0
+    for _ in range(3):
+        assert program(rows, table)[0].tolist() == [[1.0] * 8] * 8
+    assert cupy.fills == 0
 
 
 def test_a_call_that_differs_from_its_plan_is_repeated(monkeypatch):

@@ -482,7 +482,7 @@ typedef struct irees_cuda_program {
   const irees_cuda_kernel *kernels;
 } irees_cuda_program;
 
-/* Memory for one allocation of an entry; the size of counters is negative. */
+/* Memory for one allocation of an entry; the size is negative for counters and the trap word. */
 typedef struct irees_cuda_block {
   int64_t bytes;
   void *memory;
@@ -614,10 +614,7 @@ static void *planned_counters(void *pool, int64_t bytes) {
   return planned_alloc(-bytes);
 }
 
-static int32_t *no_trap_word(void *pool) {
-  (void)pool;
-  return NULL;
-}
+static int32_t *planned_trap_word(void *pool) { return planned_counters(pool, sizeof(int32_t)); }
 
 static int32_t no_transfer(void *pool, void *to, const void *source, int64_t bytes) {
   (void)pool, (void)to, (void)source, (void)bytes;
@@ -629,7 +626,7 @@ EXPORT void irees_cuda_planned(irees_runtime *services, irees_cuda_program *prog
   *services = (irees_runtime){
       .pool = program, .alloc = planned_alloc, .free = planned_free, .launch = irees_cuda_launch,
       .read = no_transfer, .write = no_transfer, .copy = irees_cuda_copy,
-      .encode_tensor_map = irees_cuda_encode, .counters = planned_counters, .trap_word = no_trap_word,
+      .encode_tensor_map = irees_cuda_encode, .counters = planned_counters, .trap_word = planned_trap_word,
   };
 }
 
