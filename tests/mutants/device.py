@@ -180,7 +180,7 @@ MUTANTS = (
         "D05",
         "a tensor map is made anew for each launch",
         "irees/runtime/native/runtime.c",
-        "    kept->context = program->context;\n",
+        "    made->context = program->context;\n",
         "",
         (f"{PLANS}::test_tensor_maps_are_kept",),
     ),

@@ -533,20 +533,27 @@ EXPORT int32_t irees_cuda_copy(void *pool, void *device, const void *source, int
 }
 
 /* Tensor maps that this thread made last. A map depends on nothing but its tensor and the device. */
-#define KEPT_MAPS 32 /* a power of 2; a kernel has 2 or 3 */
+#define KEPT_MAPS 32 /* a kernel has 2 or 3 */
 typedef struct kept_map {
   irees_tensor_map map;
   irees_tensor tensor;
   const void *context; /* NULL: empty */
 } kept_map;
 static _Thread_local kept_map kept_maps[KEPT_MAPS];
+static _Thread_local unsigned next_map; /* the oldest one */
 
-static kept_map *place_of_map(const irees_tensor *tensor) {
-  uint64_t hash = (uint64_t)(uintptr_t)tensor->address / 16;
-  for (int i = 0; i < IREES_MOST_DIMS; i++)
-    hash = hash * 31 + (uint64_t)tensor->sizes[i] * 7 + (uint64_t)tensor->box[i];
-  hash *= UINT64_C(0x9e3779b97f4a7c15);
-  return &kept_maps[(hash >> 32) % KEPT_MAPS];
+/* Not of all bytes: a struct has padding. */
+static int is_same(const irees_tensor *a, const irees_tensor *b) {
+  return a->address == b->address && a->rank == b->rank && a->element_bytes == b->element_bytes &&
+         a->swizzle_bytes == b->swizzle_bytes && !memcmp(a->sizes, b->sizes, sizeof a->sizes) &&
+         !memcmp(a->strides, b->strides, sizeof a->strides) && !memcmp(a->box, b->box, sizeof a->box);
+}
+
+static const kept_map *find_map(const void *context, const irees_tensor *tensor) {
+  for (int i = 0; i < KEPT_MAPS; i++)
+    if (kept_maps[i].context == context && is_same(&kept_maps[i].tensor, tensor))
+      return &kept_maps[i];
+  return NULL;
 }
 
 static int make_map(cuda_encode_fn encode, void *map, const irees_tensor *tensor) {
@@ -572,15 +579,18 @@ static int make_map(cuda_encode_fn encode, void *map, const irees_tensor *tensor
 EXPORT int32_t irees_cuda_encode(void *pool, irees_tensor_map *map, const irees_tensor *tensor) {
   const irees_cuda_program *program = pool;
   if (!program->encode) return program->refused(pool, 0, tensor);
-  kept_map *kept = place_of_map(tensor);
-  if (kept->context != program->context || memcmp(&kept->tensor, tensor, sizeof *tensor)) {
-    kept->context = NULL;
-    int32_t status = make_map(program->encode, &kept->map, tensor);
+  const kept_map *found = find_map(program->context, tensor);
+  if (!found) {
+    kept_map *made = &kept_maps[next_map];
+    made->context = NULL;
+    int32_t status = make_map(program->encode, &made->map, tensor);
     if (status) return program->refused(pool, status, tensor);
-    kept->tensor = *tensor;
-    kept->context = program->context;
+    made->tensor = *tensor;
+    made->context = program->context;
+    next_map = (next_map + 1) % KEPT_MAPS;
+    found = made;
   }
-  *map = kept->map;
+  *map = found->map;
   return 0;
 }
 
