@@ -145,6 +145,8 @@ MUTANTS = (
         "self._load_tile(following, b.value(b.rem(b.add(part, 1), STAGES)), b)",
         "self._load_tile(following, b.value(b.rem(part, STAGES)), b)",
         ("tests/backends/cuda/test_warpgroup_attention.py::test_attention",),
+    ),
+    Mutant(
         "D01",
         "a planned call reads a tensor whose storage was freed",
         "irees/runtime/cuda_plans.py",
