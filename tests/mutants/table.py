@@ -949,8 +949,8 @@ MUTANTS = (
         "S9j",
         "a part is copied to where a product is at work",
         "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
-        "ahead, depth = self.stages - 2, self.blocking.depth",
-        "ahead, depth = self.stages - 1, self.blocking.depth",
+        "return self.contraction.stages - 2",
+        "return self.contraction.stages - 1",
         (f"{WARPGROUPS}::test_every_block_is_right",),
     ),
     Mutant(
