@@ -79,6 +79,8 @@ class Row:
     flops: int = 0
     bytes: int = 0
     times: dict[str, float] = field(default_factory=dict[str, float])
+    device: dict[str, float] = field(default_factory=dict[str, float])
+    """Microseconds of the kernels and copies of one call, without what is between them."""
     host: float | None = None
     """Microseconds that the host takes to ask for one call of irees."""
     reasons: dict[str, str] = field(default_factory=dict[str, str])
@@ -168,6 +170,19 @@ def host_microseconds(call: Callable[[], object], cupy: Any, calls: int = 20) ->
     return 1e6 * taken / calls
 
 
+def device_microseconds(call: Callable[[], object], calls: int = 10) -> float:
+    """That the device works for one call, by PyTorch's profiler."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with torch.inference_mode(), profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(calls):
+            call()
+        torch.cuda.synchronize()
+    events = [e for e in found.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    return sum(e.self_device_time_total for e in events) / calls
+
+
 def measure(row: Row, found: dict[str, Any], cupy: Any, seconds: float) -> None:
     """Interleaved rounds within a budget; fills in medians."""
     calls: dict[str, int] = {}
@@ -186,6 +201,8 @@ def measure(row: Row, found: dict[str, Any], cupy: Any, seconds: float) -> None:
         for name, count in calls.items():
             times[name].append(milliseconds(cupy, found[name], count))
     row.times = {name: statistics.median(each) for name, each in times.items()}
+    # Last: a profiler makes later calls slower.
+    row.device = {name: device_microseconds(found[name]) for name in calls}
 
 
 def copy_gigabytes(cupy: Any) -> float:
@@ -202,15 +219,18 @@ def page(rows: list[Row], copy: float, how: str) -> str:
     lines = ["# Performance on a GPU", "", how, ""]
     if copy:
         lines += [f"Copies: {copy:.0f} GB/s. Times in ms, medians.", ""]
-    columns = ["program", *names, "irees / PyTorch", "TFLOP/s", "GB/s (of copy)", "difference"]
-    columns += ["host us", "kernels", "registers", "shared", "spilled"]
+    columns = ["program", *names, "irees / PyTorch", "kernels / PyTorch's", "TFLOP/s"]
+    columns += ["GB/s (of copy)", "difference", "host us", "kernels", "registers", "shared"]
+    columns += ["spilled"]
     lines += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
     for row in rows:
         mine, torch = row.times.get("irees"), row.times.get("PyTorch")
         cells = [row.name, *(f"{row.times[n]:.3g}" if n in row.times else "–" for n in names)]
         cells.append(f"{mine / torch:.2f}" if mine and torch else "–")
+        busy = [row.device.get(name) for name in ("irees", "PyTorch")]
+        cells.append(f"{busy[0] / busy[1]:.2f}" if busy[0] and busy[1] else "–")
         bound = mine and row.flops < 8 * row.bytes
-        cells.append(f"{row.flops / mine / 1e9:.1f}" if mine and not bound else "")
+        cells.append(f"{row.flops / mine / 1e9:.1f}" if mine and row.flops and not bound else "")
         rate = row.bytes / mine / 1e6 if bound and mine else 0.0
         cells.append(f"{rate:.0f} ({rate / copy:.0%})" if rate and copy else "")
         cells.append("" if row.error is None else f"{row.error:.1e}")

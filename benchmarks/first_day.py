@@ -242,13 +242,16 @@ def page(report: dict[str, list[Facts]]) -> str:
     text = (
         f"Made on {when['name']} by `{when['command']}`: {versions['nvidia-smi']}; Python "
         f"{versions['python']}, torch {versions.get('torch')}, NVRTC {versions['nvrtc']}. TF32 is "
-        "off for all. `host us` is what the host takes to ask for one call."
+        "off for all. `kernels / PyTorch's` is the time that the device works, without the gaps "
+        "between kernels; `host us` is what the host takes to ask for one call."
     )
     rows = [bench_gpu.Row(f["name"], **{k: v for k, v in f.items() if k in ROW}) for f in
             report.get("rows", ())]  # fmt: skip
-    lines = [bench_gpu.page(rows, copied, text), "## Answers", ""]
+    lines = [bench_gpu.page(rows, copied, text)]
+    lines += [note + "\n" for note in report.get("notes", ())]
+    lines += ["## Answers", ""]
     for step, every in report.items():
-        if step in ("machine", "when", "rows", "compile"):
+        if step in ("machine", "when", "rows", "compile", "notes"):
             continue
         bad = [f"{f['name']}: {f['wrong'][:200]}" for f in every if "wrong" in f]
         lines += [f"- {step}: {len(every) - len(bad)} of {len(every)} right"]
