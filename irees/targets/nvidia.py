@@ -94,13 +94,53 @@ class NvidiaCosts:
     cut_copy_registers: int = cost(5, "registers", "guess")
     """More registers for a copy of a partial tile, whose address is clamped."""
 
+    cut_store_registers: int = cost(
+        32, "registers", "ptxas, sm_90: spills with 256 columns and shared tiles"
+    )
+    """Registers for the bounds checks of a partial tile's stores."""
+
     # Sharing tiles: `irees-gpu-stream-k`.
 
-    launch_steps: int = cost(16, "steps of the reduction", "derived: a step takes 0.1 us")
-    """Steps in which a workgroup moves the target's `launch_bytes`."""
+    l2_bytes_per_cycle: int = cost(
+        48, "bytes per cycle and multiprocessor", "H200: 8192 cubed in bf16 reads 40 or more"
+    )
+    """What a multiprocessor loads from the L2 cache."""
 
-    l2_bandwidth_ratio: int = cost(3, "1", "A100: 5 TB/s to 1.6 TB/s")
-    """Ratio of L2 to memory bandwidth."""
+    block_ratio: float = cost(0.9, "1", "guess")
+    """Ratio of predicted cycles at which a block with more operand traffic is better."""
+
+    shared_bytes_per_cycle: int = cost(128, "bytes per cycle", "32 banks of 4 bytes")
+    """What a multiprocessor reads from or writes to shared memory."""
+
+    shared_latency: int = cost(30, "cycles", "H200: a step of 1 x 4 sums takes 38")
+    """From a load of shared memory to the multiply-adds of its values."""
+
+    multiply_latency: int = cost(2, "cycles", "H200: a step of 4 x 4 sums takes 61")
+    """Of one multiply-add of a thread, where one warp is on a scheduler."""
+
+    simt_rate: int = cost(90, "multiply-adds per cycle", "H200: 4096 cubed in f32 reaches 88")
+    """Of a multiprocessor with 128 lanes."""
+
+    warpgroup_rate: int = cost(1843, "multiply-adds per cycle", "0.9 of the data sheet")
+    """Of `wgmma` on 16-bit elements."""
+
+    warpgroup_latency: int = cost(200, "cycles", "guess")
+    """From the copies of a step to its first product, and its last to the next step."""
+
+    matrix_rate: int = cost(717, "multiply-adds per cycle", "0.7 of the data sheet of an A100")
+    """Of `mma.sync` on 16-bit elements."""
+
+    matrix_points: int = cost(128, "sums", "PTX ISA: m16n8")
+    """Of one `mma.sync`."""
+
+    matrix_cycles: int = cost(8, "cycles", "derived: 2,048 multiply-adds at 256 per scheduler")
+    """Between two `mma.sync` of a warp."""
+
+    fragment_bytes: int = cost(32, "bytes of the reduction", "PTX ISA: m16n8k16")
+    """Of one `mma.sync`."""
+
+    share_cycles: int = cost(2000, "cycles", "guess")
+    """Of a workgroup that shares tiles, for a fence, a counter, and the latency of partial sums."""
 
     workgroups_per_tile: int = cost(16, "workgroups", "guess")
     """Maximum workgroups per tile: one of them reads the partial sums of all."""
@@ -109,7 +149,7 @@ class NvidiaCosts:
     """Minimum steps per workgroup: the number of pipeline stages in shared memory."""
 
     shared_tiles_ratio: float = cost(0.875, "1", "guess")
-    """Ratio of estimated steps at which sharing tiles pays off."""
+    """Ratio of predicted cycles at which sharing tiles pays off."""
 
     # Attention: `irees-gpu-lower-attention`.
 

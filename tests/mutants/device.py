@@ -202,4 +202,12 @@ MUTANTS = (
         "if False:",
         (f"{PLANS}::test_a_planned_call_traps",),
     ),
+    Mutant(
+        "A184",
+        "workgroups that share a multiprocessor take no longer than one",
+        "irees/transforms/codegen/gpu/utils/waves.py",
+        "return max(self.latency, workgroups * self.work)",
+        "return self.latency",
+        ("tests/backends/cuda/test_waves.py",),
+    ),
 )

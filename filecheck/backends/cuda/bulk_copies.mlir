@@ -38,16 +38,16 @@
 // The host has the maps made before the launch, whose first arguments are their addresses.
 // CHECK:       int32_t irees_k0(
 // CHECK:         irees_tensor_map [[MAP:m[0-9]+]];
-// CHECK:           const irees_tensor tensor_ = {[[X:a[0-9]+]], 2, 2, 128, {512, 768}, {2, 1024}, {64, 64}};
+// CHECK:           const irees_tensor tensor_ = {[[X:a[0-9]+]], 2, 2, 128, {512, 512}, {2, 1024}, {64, 64}};
 // CHECK-NEXT:      status = IREES_ENCODE_TENSOR_MAP(&[[MAP]], &tensor_);
 // CHECK-NEXT:      if (status) goto done;
-// CHECK:           const irees_tensor tensor_ = {a{{[0-9]+}}, 2, 2, 128, {768, 512}, {2, 1536}, {64, 64}};
+// CHECK:           const irees_tensor tensor_ = {a{{[0-9]+}}, 2, 2, 128, {512, 512}, {2, 1024}, {64, 64}};
 // CHECK:         const int64_t arguments_[] = {(int64_t)(intptr_t)&[[MAP]], (int64_t)(intptr_t)&m{{[0-9]+}}, (int64_t)(intptr_t)a{{[0-9]+}}};
-// CHECK-NEXT:    const irees_launch launch_ = {0, 128, 1, 3, 144, 65600, arguments_};
-func.func @main(%a: tensor<768x512xf16>, %b: tensor<512x768xf16>) -> tensor<768x768xf32> {
+// CHECK-NEXT:    const irees_launch launch_ = {0, 128, 1, 3, 64, 65600, arguments_};
+func.func @main(%a: tensor<512x512xf16>, %b: tensor<512x512xf16>) -> tensor<512x512xf32> {
   %z = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<768x768xf32>
-  %f = linalg.fill ins(%z : f32) outs(%e : tensor<768x768xf32>) -> tensor<768x768xf32>
-  %r = linalg.matmul ins(%a, %b : tensor<768x512xf16>, tensor<512x768xf16>) outs(%f : tensor<768x768xf32>) -> tensor<768x768xf32>
-  return %r : tensor<768x768xf32>
+  %e = tensor.empty() : tensor<512x512xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<512x512xf16>, tensor<512x512xf16>) outs(%f : tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %r : tensor<512x512xf32>
 }

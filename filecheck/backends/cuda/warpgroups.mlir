@@ -19,10 +19,10 @@
 // CHECK-NEXT:    irees_warpgroup_wait<0>();
 // CHECK:         irees_settle([[SUMS]]);
 // CHECK-NEXT:    const v4f32 v{{[0-9]+}} = irees_warpgroup_sums<0>([[SUMS]]);
-func.func @main(%a: tensor<768x508xf16>, %b: tensor<508x768xf16>) -> tensor<768x768xf32> {
+func.func @main(%a: tensor<512x508xf16>, %b: tensor<508x512xf16>) -> tensor<512x512xf32> {
   %z = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<768x768xf32>
-  %f = linalg.fill ins(%z : f32) outs(%e : tensor<768x768xf32>) -> tensor<768x768xf32>
-  %r = linalg.matmul ins(%a, %b : tensor<768x508xf16>, tensor<508x768xf16>) outs(%f : tensor<768x768xf32>) -> tensor<768x768xf32>
-  return %r : tensor<768x768xf32>
+  %e = tensor.empty() : tensor<512x512xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<512x508xf16>, tensor<508x512xf16>) outs(%f : tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %r : tensor<512x512xf32>
 }

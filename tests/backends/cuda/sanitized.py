@@ -19,9 +19,9 @@ from irees.backends.cuda import print_counters, print_forall
 from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
 from irees.transforms.codegen.common.verify_accesses import VerifyAccessesPass
-from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_stream_k
+from irees.transforms.codegen.gpu import gpu_select_strategy
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter, wide_sort
-from irees.transforms.codegen.gpu.utils import blocking, contraction
+from irees.transforms.codegen.gpu.utils import blocking, contraction, waves
 from irees.transforms.global_opt import split_sorts
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -184,7 +184,7 @@ def scatters() -> None:
 def shared_tiles() -> None:
     """Parts of sums that workgroups leave to one of them."""
     GPUS["sm_80"] = replace(GPUS["sm_80"], multiprocessors=4)
-    gpu_stream_k.NVIDIA = replace(gpu_stream_k.NVIDIA, launch_steps=0)
+    waves.NVIDIA = replace(waves.NVIDIA, share_cycles=0)
     a, b, c = whole(40, 512), whole(512, 64), whole(64)
     program = compiled(kernels.matmul(40, 64, 512))
     assert "= atomicAdd(" in "".join(program.sources.values())

@@ -71,6 +71,7 @@ FAULTS: dict[str, dict[str, str]] = {
         for arch in ARCHS
     },
     "convolution of halves, sm_80": {"local memory": "single halves are gathered: 255 registers"},
+    "f16 bias, sm_90": {"chain": "128 sums leave registers for a few loads of the bias at a time"},
     "f16 residual, sm_90": IN_PLACE,
     "bf16 residual, sm_90": IN_PLACE,
     "warpgroups: cut epilogue, sm_90": EDGES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +21,14 @@ from irees.remarks import collect
 from irees.target import GPUS
 from irees.testing.faults import watch_rewrites
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu import gpu_select_strategy, gpu_stream_k
+from irees.transforms.codegen.gpu import gpu_select_strategy
+from irees.transforms.codegen.gpu.utils import waves
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
 
-FREE = replace(gpu_stream_k.NVIDIA, launch_steps=0)
+FREE = replace(waves.NVIDIA, share_cycles=0)
 """Sharing costs nothing, so that more is shared."""
 
 FACTOR = load()
@@ -106,11 +108,11 @@ def test_a_body_that_asks_where_it_is():
 
 @pytest.mark.usefixtures("few_multiprocessors")
 def test_every_call_gives_the_same_bits(monkeypatch):
-    """Where four share a tile."""
-    monkeypatch.setattr(gpu_stream_k, "NVIDIA", FREE)
-    a, b = (random.standard_normal(s).astype(np.float16) for s in ((160, 4096), (4096, 32)))
-    program, (done,) = compiled(kernels.widening_matmul(160, 32, 4096, "f16"))
-    assert "1 of 5 tiles shared by 4 workgroups" in done.text
+    """Where several share a tile."""
+    monkeypatch.setattr(waves, "NVIDIA", FREE)
+    a, b = (random.standard_normal(s).astype(np.float16) for s in ((32, 4096), (4096, 32)))
+    program, (done,) = compiled(kernels.widening_matmul(32, 32, 4096, "f16"))
+    assert re.match(r"1 of 1 tiles shared by \d+ workgroups", done.text)
     expected = program(a, b)
     order = program.library.cdll.irees_emulation_order
     try:
@@ -200,7 +202,7 @@ def test_tiles_for_a_real_gpu(arch, shape, says):
 def test_products_of_warpgroups(monkeypatch, boxes):
     """Parts that arrive in boxes are numbered through all tiles of a workgroup."""
     monkeypatch.setitem(GPUS, "sm_90", replace(GPUS["sm_90"], multiprocessors=4))
-    monkeypatch.setattr(gpu_stream_k, "NVIDIA", FREE)
+    monkeypatch.setattr(waves, "NVIDIA", FREE)
     only, k = (WarpgroupBlocking(64, 64, 64, 4),), 1096
     monkeypatch.setattr(gpu_select_strategy, "WARPGROUP_CANDIDATES", only)
     monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: ())
@@ -235,7 +237,7 @@ def test_any_product(element, order, m, n, k, multiprocessors, seed):
     with pytest.MonkeyPatch.context() as patch:
         facts = replace(GPUS["sm_80"], multiprocessors=multiprocessors)
         patch.setitem(GPUS, "sm_80", facts)
-        patch.setattr(gpu_stream_k, "NVIDIA", FREE)
+        patch.setattr(waves, "NVIDIA", FREE)
         program, done = compiled(kernels.widening_matmul(m, n, k, element, order))
     event(f"{len(done)} shared")
     a, b = whole(m, k), whole(k, n)

@@ -365,7 +365,7 @@ def test_what_a_device_refuses_is_told(fault, forced, monkeypatch):
 
 def test_without_boxes_blocks_are_those_of_threads():
     """Where the last columns are cut, registers hold no addresses of 256: another block is taken."""
-    text = kernels.widening_matmul(4000, 4104, 4096, "f16", "m, k; n, k")
+    text = kernels.widening_matmul(8000, 8200, 4096, "f16", "m, k; n, k")
     for copies, wanted in (("boxes", 256), ("threads", 128)):
         module = irees.import_mlir(text)
         program = irees.compile(module, target="cuda:sm_90", to="codegen", **COPIES[copies])

@@ -1,14 +1,14 @@
-// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4"},irees-gpu-stream-k' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4 gpu.registers=8192"},irees-gpu-stream-k' | filecheck %s
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(m, n) -> (m, n)>
 
-// Five tiles for four multiprocessors: four are a workgroup's each, and four others share the steps of
-// one. What is filled before, and what follows, is no matter.
+// Five tiles for four multiprocessors, each of which has registers for one workgroup: four workgroups
+// share the steps of all five, so that none has two tiles. What is filled before, and what follows, is no matter.
 // CHECK-LABEL: func.func @five
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{block = [8 : i64, 64 : i64, 1 : i64, 4 : i64, 32 : i64], stream_k = [1 : i64, 4 : i64]}>
+// CHECK:         lowering_config = #iree_codegen.lowering_config<{block = [8 : i64, 64 : i64, 1 : i64, 4 : i64, 32 : i64], stream_k = [5 : i64, 4 : i64]}>
 func.func @five(%a: memref<40x4096xf32>, %b: memref<4096x64xf32>, %y: memref<40x64xf16>) {
   scf.forall (%w) in (5) {
     %c8 = arith.constant 8 : index
@@ -69,7 +69,7 @@ func.func @three(%a: memref<24x4096xf32>, %b: memref<4096x64xf32>, %c: memref<24
 
 // Of the last tile there is only a part.
 // CHECK-LABEL: func.func @cut
-// CHECK:         stream_k = [1 : i64, 4 : i64]
+// CHECK:         stream_k = [5 : i64, 4 : i64]
 func.func @cut(%a: memref<37x4096xf32>, %b: memref<4096x64xf32>, %c: memref<37x64xf32>) {
   scf.forall (%w) in (5) {
     %c8 = arith.constant 8 : index

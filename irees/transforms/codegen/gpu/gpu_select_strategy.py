@@ -4,11 +4,12 @@ Selects the strategy of each GPU kernel: which ops are fused, their tile sizes, 
 `analysis/distribution.py` partitions the ops into groups, as on a CPU. An op joins a group if there
 is still a workgroup per multiprocessor, no parallelism is lost, or the tiles are small.
 
-* Contraction: the blocking with the least operand traffic that still yields enough workgroups; a
-  remark says why larger ones were rejected. Matrix instructions need GPU support: f16 or bf16 into
-  f32 if sums may be reordered, f32 if it may be rounded to tf32, and signed i8 into i32, which is
-  exact. Tiles are multi-stage if the GPU copies to shared memory asynchronously. `wgmma` also needs
-  operands that TMA, or asynchronous copies of 4 bytes or more, can load.
+* Contraction: the blocking with the fewest predicted cycles (`utils/waves.py`), where tiles may be
+  shared by workgroups; of similar ones that with the least operand traffic. A remark says what the
+  others take. Matrix instructions need GPU support: f16 or bf16 into f32 if sums may be reordered,
+  f32 if it may be rounded to tf32, and signed i8 into i32, which is exact. Tiles are multi-stage if
+  the GPU copies to shared memory asynchronously. `wgmma` also needs operands that TMA, or
+  asynchronous copies of 4 bytes or more, can load.
 * Attention: a tile of queries of one batch, of one or two warpgroups if `wgmma` can compute it.
 * Transpose: square tiles. Other elementwise ops: 16 bytes per thread.
 * Reduction: one result per thread; along rows, one or a few rows, which warps share; along columns,
@@ -26,16 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, prod
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IntegerType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from irees.analysis.attention import roles_of
-from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.analysis.contractions import element_kinds, multiply_add, roles
+from irees.analysis.distribution import Group, Loops, groups_of, loops_of
 from irees.analysis.transposes import crossing_loops
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.flow import ExecutableOp
@@ -43,7 +46,7 @@ from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of, is_strict, matrix_kinds_of, target_of
 from irees.remarks import remark
 from irees.strategies import config_of_plugins
-from irees.target import Target
+from irees.target import GpuFacts, Target
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.attention_forms import why_no_warpgroups
 from irees.transforms.codegen.gpu.utils.blocking import (
@@ -56,6 +59,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     fits,
     has_matrix_form,
     matrix_candidates,
+    may_share,
     sides,
     tiles_of,
     why_no_blocks,
@@ -69,6 +73,8 @@ from irees.transforms.codegen.gpu.utils.tiles import (
     square_tiles,
     threads_wanted,
 )
+from irees.transforms.codegen.gpu.utils.waves import Waves, step_of
+from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.shapes import element_bytes
 
 
@@ -86,6 +92,7 @@ class Machine:
     warpgroup_shared_bytes: int
     small_tile: int
     boxes: bool
+    gpu: GpuFacts
 
 
 def configure(function: func.FuncOp, machine: Machine, target: Target) -> list[LoweringConfigAttr]:
@@ -169,37 +176,85 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
     assert isinstance(op, linalg.GenericOp)
     (_, rows), (_, columns) = sides(op)
     loops = [c[heavy] for c in group.classes]
-    candidates = candidates_for(op, asynchronous=machine.asynchronous)
-    best, taken, shared = [1] * len(loops), candidates[-1], machine.shared_bytes
+    candidates, shared = candidates_of(op, machine)
+    best, taken, fewest = [1] * len(loops), candidates[-1], inf
+    others: list[tuple[str, float]] = []
+    for blocking in candidates:
+        tiles = {loop: 1 for loop in loops}
+        tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
+        tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
+        name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
+        reason = why_not(member, blocking, tiles, machine, shared)
+        # Without another the last is taken, and lowered to loops if it does not fit there either.
+        last = fewest == inf and blocking is candidates[-1]
+        if reason is not None and not last:
+            remark("missed", GpuSelectStrategyPass.name, op, f"blocks of {name}: {reason}")
+            continue
+        cycles = predicted(member, blocking, tiles, machine)
+        others.append((name, cycles))
+        if cycles < NVIDIA.block_ratio * fewest:
+            fewest, taken, best = cycles, blocking, [tiles[loop] for loop in loops]
+    for name, cycles in others:
+        if cycles != fewest:
+            said = f"blocks of {name}: {cycles:.0f} cycles, and {fewest:.0f} are enough"
+            remark("missed", GpuSelectStrategyPass.name, op, said)
+    extents = group.extents()
+    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+
+
+def candidates_of(op: linalg.GenericOp, machine: Machine) -> tuple[Sequence[AnyBlocking], int]:
+    """
+    Returns the candidates for a contraction, in order of increasing operand traffic for each kind
+    of instruction, and the shared memory of those without warpgroups.
+    """
+    candidates: Sequence[AnyBlocking] = candidates_for(op, asynchronous=machine.asynchronous)
+    shared = machine.shared_bytes
     if has_matrix_form(op, machine.matrix_kinds, reassociate=machine.reassociate):
         size = element_bytes(op.inputs[0].type)
         candidates = matrix_candidates(size, asynchronous=machine.asynchronous)
         shared = machine.matrix_shared_bytes
     if has_matrix_form(op, machine.warpgroup_kinds, reassociate=machine.reassociate):
         candidates = (*WARPGROUP_CANDIDATES, *candidates)
-    for blocking in candidates:
-        taken = blocking
-        tiles = {loop: 1 for loop in loops}
-        tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
-        tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
-        best = [tiles[loop] for loop in loops]
-        count = workgroups(member.sizes, tiles, NVIDIA.assumed_trip_count)
-        whole = isinstance(blocking, WarpgroupBlocking)
-        reason = fits(blocking, op, machine.warpgroup_shared_bytes if whole else shared)
-        if reason is None and isinstance(blocking, WarpgroupBlocking):
-            # Tile sizes are static only if they divide the trip counts.
-            left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
-            sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
-            if not machine.boxes or isinstance(boxes_of(op, blocking, sizes), str):
-                reason = why_no_thread_copies(op, blocking, sizes)
-        if reason is None and count < machine.workgroups:
-            reason = f"{count} workgroups, and {machine.workgroups} keep the GPU busy"
-        if reason is None or blocking is candidates[-1]:
-            break
-        name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
-        remark("missed", "irees-gpu-select-strategy", op, f"blocks of {name}: {reason}")
-    extents = group.extents()
-    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+    return candidates, shared
+
+
+def why_not(
+    member: Loops, blocking: AnyBlocking, tiles: dict[int, int], machine: Machine, shared: int
+) -> str | None:
+    """Returns why a contraction cannot be computed in these blocks, or None."""
+    op = member.op
+    assert isinstance(op, linalg.GenericOp)
+    if not isinstance(blocking, WarpgroupBlocking):
+        return fits(blocking, op, shared)
+    if (reason := fits(blocking, op, machine.warpgroup_shared_bytes)) is not None:
+        return reason
+    # Tile sizes are static only if they divide the trip counts.
+    left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
+    sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
+    if machine.boxes and not isinstance(boxes_of(op, blocking, sizes), str):
+        return None
+    return why_no_thread_copies(op, blocking, sizes)
+
+
+def predicted(
+    member: Loops, blocking: AnyBlocking, tiles: dict[int, int], machine: Machine
+) -> float:
+    """Returns the cycles of a contraction in blocks, whose tiles may be shared by workgroups."""
+    op = member.op
+    assert isinstance(op, linalg.GenericOp)
+    parts = multiply_add(op)
+    assert parts is not None
+    assumed = NVIDIA.assumed_trip_count
+    depth = prod(assumed if n < 0 else n for n in (member.sizes[x] for x in roles(op, parts).k))
+    *_, output = element_kinds(op, parts)
+    count = workgroups(member.sizes, tiles, assumed)
+    size = blocking.rows * blocking.columns * lane_bytes(output)
+    step = step_of(blocking, element_bytes(op.inputs[0].type), machine.gpu)
+    waves = Waves(count, max(1, -(-depth // blocking.depth)), size, machine.workgroups, step)
+    cut = any(member.sizes[loop] % tile for loop, tile in tiles.items())
+    sharing = min(member.sizes) >= 0 and (machine.reassociate or isinstance(output, IntegerType))
+    sharing = sharing and may_share(blocking, machine.gpu, cut=cut)
+    return waves.fewest(sharing=sharing)
 
 
 def write_config(
@@ -255,6 +310,7 @@ class GpuSelectStrategyPass(ModulePass):
             gpu.shared_opt_in_bytes,
             gpu.launch_bytes,
             self.boxes,
+            gpu,
         )
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:

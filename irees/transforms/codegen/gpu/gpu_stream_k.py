@@ -15,14 +15,13 @@ the code (`utils/shares.py`); this pass only sets the config:
     linalg.generic {lowering_config =
         #iree_codegen.lowering_config<{block = [128, 128, ...], stream_k = [110, 108]}>}
 
-The pass tries all numbers of sharing workgroups, with all or all but one of the whole waves kept,
-and picks the fewest reduction steps. A partial sum that is stored or read counts as the steps that
-take as long, estimated from `launch_bytes` of `#irees.target` and the L2 bandwidth. The gain must
-be at least an eighth. Split-K (`irees-split-reductions`) still handles contractions with few tiles.
-Step ranges are fixed and added in order of K, so results are deterministic.
+The pass tries all numbers of sharing workgroups that fit on the GPU at a time, with all or all but
+one of the whole waves kept, and picks the fewest cycles (`utils/waves.py`), those of partial sums
+included. The gain must be at least an eighth. Split-K (`irees-split-reductions`) still handles
+contractions with few tiles. Step ranges are fixed and added in order of K, so results are
+deterministic.
 
-Left unchanged: float sums with `fp=strict`, dynamic sizes, and operands computed in the tile. Costs
-are estimates; nothing has been measured.
+Left unchanged: float sums with `fp=strict`, dynamic sizes, and operands computed in the tile.
 """
 
 from __future__ import annotations
@@ -45,64 +44,13 @@ from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
-from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.surroundings import fill_of
-from irees.transforms.codegen.gpu.utils.blocking import blocking_of, sides, why_no_blocks
+from irees.transforms.codegen.gpu.utils.blocking import blocking_of, may_share, sides, why_no_blocks
 from irees.transforms.codegen.gpu.utils.segments import is_free, is_mapped
 from irees.transforms.codegen.gpu.utils.shares import STREAM_K, counts_of, depth_of, is_inside
+from irees.transforms.codegen.gpu.utils.waves import Waves, step_of
 from irees.transforms.utils.shapes import constant_value, element_bytes, mixed
 from irees.transforms.utils.structured import iterators, loop_sources, static_ranges
-
-
-@dataclass(frozen=True)
-class Way:
-    """A partition: `workgroups` share `tiles`; the kernel then takes `steps`."""
-
-    steps: int
-    tiles: int
-    workgroups: int
-
-
-@dataclass(frozen=True)
-class Waves:
-    """Cost model of `tiles` with `depth` reduction steps each, on `workgroups` multiprocessors."""
-
-    tiles: int
-    depth: int
-    tile_bytes: int
-    workgroups: int
-    launch_bytes: int
-
-    def whole(self) -> int:
-        """Returns the steps without sharing: the number of waves times the steps per tile."""
-        return -(-self.tiles // self.workgroups) * self.depth
-
-    def shared(self, tiles: int, workgroups: int) -> int | None:
-        """Returns the steps of shared tiles, partial sums included, or None above the limits."""
-        share = tiles * self.depth // workgroups
-        sharing = min(workgroups, -(-self.depth // max(1, share)) + 1)
-        if share < NVIDIA.least_shared_steps or sharing > NVIDIA.workgroups_per_tile:
-            return None
-        # A workgroup stores partial sums of its first and last tile, and may read all of a tile.
-        moved = (2 + sharing) * self.tile_bytes
-        cost = -(-moved * NVIDIA.launch_steps // (NVIDIA.l2_bandwidth_ratio * self.launch_bytes))
-        return -(-tiles * self.depth // workgroups) + cost
-
-    def best(self) -> Way | None:
-        """Returns the partition with the fewest steps, or None if it saves too little."""
-        waves, best = self.tiles // self.workgroups, None
-        for before in (waves, waves - 1):
-            rest = self.tiles - before * self.workgroups
-            if before < 0 or not rest:
-                continue
-            for workgroups in range(self.workgroups, 1, -1):
-                steps = self.shared(rest, workgroups)
-                if steps is None:
-                    continue
-                way = Way(before * self.depth + steps, rest, workgroups)
-                best = way if best is None or way.steps < best.steps else best
-        most = self.whole() * NVIDIA.shared_tiles_ratio
-        return best if best is not None and best.steps <= most else None
 
 
 def most_points(op: linalg.GenericOp) -> list[int]:
@@ -184,21 +132,30 @@ class GpuStreamKPass(ModulePass):
         assert isinstance(kind, MemRefType)
         if reason is None and is_strict(op) and not isinstance(kind.element_type, IntegerType):
             reason = "strict floating point keeps the order of a sum"
+        blocking, gpu = blocking_of(op), gpu_of(op)
+        cut = min(static_ranges(op)) < 0
+        if reason is None and not may_share(blocking, gpu, cut=cut):
+            reason = "too few registers for partial sums"
         if reason is not None:
             remark("missed", self.name, op, reason)
             return True
-        blocking, gpu = blocking_of(op), gpu_of(op)
         size = blocking.rows * blocking.columns * element_bytes(kind)
         depth = -(-depth_of(op) // blocking.depth)
         tiles = prod(counts_of(loop))
-        waves = Waves(tiles, depth, size, gpu.multiprocessors, gpu.launch_bytes)
+        step = step_of(blocking, element_bytes(op.inputs[0].type), gpu)
+        waves = Waves(tiles, depth, size, gpu.multiprocessors, step)
         way = waves.best()
         if way is None:
             return True
         text = f"{way.tiles} of {tiles} tiles shared by {way.workgroups} workgroups"
         if not may_rewrite(self.name, op, text):
             return False
-        remark("passed", self.name, op, f"{text}: {way.steps} steps, and {waves.whole()} alone")
+        remark(
+            "passed",
+            self.name,
+            op,
+            f"{text}: {way.cycles:.0f} cycles, and {waves.whole():.0f} alone",
+        )
         entries = LoweringConfigAttr.on(op).as_data() | {STREAM_K: [way.tiles, way.workgroups]}
         op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
         return True

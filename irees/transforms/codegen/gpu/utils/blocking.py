@@ -21,6 +21,7 @@ from irees.analysis.contractions import (
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of
+from irees.target import GpuFacts
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.codegen.gpu.utils.tiles import WARP
@@ -148,6 +149,14 @@ class WarpgroupBlocking:
         copies += NVIDIA.cut_copy_registers * cut // copy
         return self.columns // 2 + copies + NVIDIA.warpgroup_registers
 
+    def sharing_registers(self, *, cut: bool) -> int:
+        """
+        Estimates the registers per thread where workgroups share tiles: accumulators, partial sums
+        of others, and bounds checks where the last tiles are `cut`.
+        """
+        checks = NVIDIA.cut_store_registers if cut else 0
+        return self.columns // 2 + self.columns // 4 + checks + NVIDIA.warpgroup_registers
+
     def by_warps(self) -> MatrixBlocking:
         """Returns the blocking with the same block and threads for `mma.sync`."""
         columns = self.columns // (self.threads // 64)
@@ -183,6 +192,13 @@ class AttentionBlocking:
 
 
 AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
+
+
+def may_share(blocking: AnyBlocking, gpu: GpuFacts, *, cut: bool) -> bool:
+    """Whether a thread has registers for shared tiles, the last of which may be partial (`cut`)."""
+    if not isinstance(blocking, WarpgroupBlocking):
+        return True
+    return blocking.sharing_registers(cut=cut) <= gpu.registers_per_thread
 
 
 def _staged(stages: Sequence[int]) -> Iterator[MatrixBlocking]:
