@@ -147,6 +147,14 @@ MUTANTS = (
         ("tests/backends/cuda/test_warpgroup_attention.py::test_attention",),
     ),
     Mutant(
+        "A181",
+        "turned bytes are stored in the order of the reduction, not in that of two matrices",
+        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "line = _line_of_bytes(access.depth, at) if self._in_pairs(side) else access.depth",
+        "line = access.depth",
+        ("tests/backends/cuda/test_emulated.py::test_matrices_of_bytes",),
+    ),
+    Mutant(
         "D01",
         "a planned call reads a tensor whose storage was freed",
         "irees/runtime/cuda_plans.py",

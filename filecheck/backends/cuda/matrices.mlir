@@ -30,6 +30,44 @@ func.func @tf32(%a: memref<32x64xf32>, %b: memref<64x32xf32>, %c: memref<32x32xf
   return
 }
 
+// Bytes that do not lie along the reduction are copied 16 at a time, too, to rows of a tile that are steps in
+// the order of two matrices of pairs. A lane's words are the even bytes of both, and the odd ones; its four
+// sums of a row are then adjacent.
+// CHECK-LABEL: func.func @bytes
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<4x32x80xi8, #gpu.address_space<workgroup>>
+// CHECK-NEXT:    %[[B:.*]] = memref.alloc() : memref<4x64x48xi8, #gpu.address_space<workgroup>>
+// CHECK:           nvgpu.device_async_copy %a{{.*}}, %[[A]]{{.*}}, 16
+// CHECK:           nvgpu.device_async_copy %b{{.*}}, %[[B]]{{.*}}, 16
+// CHECK:               %[[WORDS:.*]] = nvgpu.ldmatrix %[[B]]{{.*}} {transpose = true, numTiles = 4 : i32} : {{.*}} -> vector<4x4xi8>
+// CHECK-NEXT:          %[[W0:.*]] = vector.extract %[[WORDS]][0] : vector<4xi8> from vector<4x4xi8>
+// CHECK-NEXT:          %[[W1:.*]] = vector.extract %[[WORDS]][1] : vector<4xi8> from vector<4x4xi8>
+// CHECK-NEXT:          %[[W2:.*]] = vector.extract %[[WORDS]][2] : vector<4xi8> from vector<4x4xi8>
+// CHECK-NEXT:          %[[W3:.*]] = vector.extract %[[WORDS]][3] : vector<4xi8> from vector<4x4xi8>
+// CHECK-NEXT:          vector.shuffle %[[W0]], %[[W1]] [0, 2, 4, 6] : vector<4xi8>, vector<4xi8>
+// CHECK-NEXT:          vector.shuffle %[[W2]], %[[W3]] [0, 2, 4, 6] : vector<4xi8>, vector<4xi8>
+// CHECK-NEXT:          vector.shuffle %[[W0]], %[[W1]] [1, 3, 5, 7] : vector<4xi8>, vector<4xi8>
+// CHECK-NEXT:          vector.shuffle %[[W2]], %[[W3]] [1, 3, 5, 7] : vector<4xi8>, vector<4xi8>
+// CHECK:               nvgpu.ldmatrix %[[A]]{{.*}} {transpose = false, numTiles = 4 : i32}
+// CHECK-COUNT-2:       irees.mma_sync {{.*}} : vector<4xi8> -> vector<4xi32>
+// CHECK-NOT:           irees.mma_sync
+// CHECK-COUNT-2:   vector.store {{.*}}, %c{{.*}} : memref<32x32xi32>, vector<4xi32>
+// CHECK-NOT:       vector.store
+func.func @bytes(%a: memref<32x128xi8>, %b: memref<128x32xi8>, %c: memref<32x32xi32>) {
+  scf.forall (%w) in (1) {
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+                    lowering_config = #iree_codegen.lowering_config<{block = [32, 32, 16, 16, 64, 4]}>}
+        ins(%a, %b : memref<32x128xi8>, memref<128x32xi8>) outs(%c : memref<32x32xi32>) {
+    ^bb0(%x: i8, %y: i8, %o: i32):
+      %v = arith.extsi %x : i8 to i32
+      %w2 = arith.extsi %y : i8 to i32
+      %p = arith.muli %v, %w2 : i32
+      %s = arith.addi %o, %p : i32
+      linalg.yield %s : i32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
 // Two times four warps have 64 rows each. A lies along the reduction, in rows of 64 steps; B does not, so it
 // is in two blocks of 64 columns, whose rows are steps. Of a row the pieces of 16 bytes are where the number
 // of the row says. Of three parts one is multiplied, one is about to be, and one is on its way.

@@ -244,6 +244,18 @@ template <typename T, typename F, typename S, int N> IREES_INLINE T irees_tree(F
 template <int... I, typename T, int N> IREES_INLINE irees_vector<T, N> irees_shuffled(irees_vector<T, N> a, irees_vector<T, N> b) {
   return irees_vector<T, N>::of((I < N ? a.v[I % N] : b.v[I % N])...);
 }
+#ifndef IREES_EMULATED
+/* Four of eight bytes: one instruction (PRMT), and not the shifts and masks that NVRTC finds itself. */
+template <int i, int j, int k, int l> IREES_INLINE irees_vector<int8_t, 4> irees_shuffled(irees_vector<int8_t, 4> a, irees_vector<int8_t, 4> b) {
+  unsigned x, y;
+  memcpy(&x, &a, 4);
+  memcpy(&y, &b, 4);
+  x = __byte_perm(x, y, i | j << 4 | k << 8 | l << 12);
+  irees_vector<int8_t, 4> r;
+  memcpy((void *)&r, &x, 4);
+  return r;
+}
+#endif
 
 #define IREES_VECTOR(V, T, N)                                                                  \
   typedef irees_vector<T, N> V;                                                                \

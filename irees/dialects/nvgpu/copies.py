@@ -190,7 +190,7 @@ class LdMatrixOp(IRDLOperation):
 
     Lane l passes the address of row l mod 8 of matrix l / 8. From each matrix it receives word
     l mod 4 of row l / 4; with `transpose`, elements 2 * (l mod 4) and the next one of column l / 4.
-    A row is 16 bytes.
+    A row is 16 bytes. Bytes are transposed in pairs: an element is two of them.
     """
 
     name = "nvgpu.ldmatrix"
@@ -220,7 +220,7 @@ class LdMatrixOp(IRDLOperation):
     def verify_(self) -> None:
         assert isinstance(self.src.type, MemRefType)
         width = getattr(self.src.type.element_type, "bitwidth", 0)
-        if width not in (8, 16, 32) or (self.transpose.value.data and width != 16):
+        if width not in (8, 16, 32) or (self.transpose.value.data and width == 32):
             raise VerifyException(f"no matrices of {self.src.type.element_type}")
         shape = self.result.type.get_shape()
         if self.count.value.data != 4 or tuple(shape) != (4, 32 // width):

@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, complex, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     ArrayAttr,
     ComplexType,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
+    VectorType,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -91,7 +94,10 @@ def store_inside(
 
 
 def zero(kind: Attribute) -> Operation:
-    """Returns the constant 0 of a scalar type."""
+    """Returns the constant 0 of a scalar type, or of a vector of real numbers."""
+    if isinstance(kind, VectorType):
+        number = 0.0 if isinstance(kind.element_type, AnyFloat) else 0
+        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [number]))
     if isinstance(kind, ComplexType):
         part = kind.element_type
         number = IntegerAttr(0, part) if isinstance(part, IntegerType) else FloatAttr(0.0, part)

@@ -93,6 +93,13 @@ def vector_of(element: Attribute, lanes: int) -> VectorType:
     return VectorType(element, [lanes])
 
 
+def lane_of(value: SSAValue, lane: int, insert: Insert) -> SSAValue:
+    """Extracts an element of a one-dimensional vector."""
+    assert isinstance(value.type, VectorType)
+    op = vector.ExtractOp(value, [lane], value.type.element_type)
+    return insert(op).results[0]
+
+
 def unit_stride(kind: Attribute) -> bool:
     """Whether the last dim of a memref is contiguous."""
     assert isinstance(kind, MemRefType)

@@ -294,8 +294,10 @@ def test_every_matrix_blocking_is_right(block, monkeypatch):
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
-@pytest.mark.parametrize("order", ["m, k; k, n", "m, k; n, k"])
-@pytest.mark.parametrize(("m", "n", "k"), [(37, 41, 19), (96, 64, 144), (130, 70, 64)])
+@pytest.mark.parametrize("order", ["m, k; k, n", "m, k; n, k", "k, m; k, n", "k, m; n, k"])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(37, 41, 19), (96, 64, 144), (130, 70, 64), (17, 132, 200)]
+)
 def test_matrices_of_bytes(m, n, k, order, arch):
     """Sums of i32 are exact, so that strict programs have them too."""
     a, b = (random.integers(-128, 128, s).astype(np.int8) for s in ((m, k), (k, n)))
@@ -304,8 +306,9 @@ def test_matrices_of_bytes(m, n, k, order, arch):
     target = f"cuda-emulated:{arch}"
     program = irees.compile(text, target=target, fp="strict", opt_level=1)
     assert "= irees_mma_i8(" in "".join(program.sources.values())
+    left = a if order.startswith("m, k") else a.T.copy()
     right = b if order.endswith("k, n") else b.T.copy()
-    np.testing.assert_array_equal(program(a, right), expected)
+    np.testing.assert_array_equal(program(left, right), expected)
 
 
 def test_a_copy_that_nobody_waits_for(monkeypatch):

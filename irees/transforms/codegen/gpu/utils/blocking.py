@@ -89,8 +89,10 @@ class MatrixBlocking:
 
     def shared_bytes(self, element_bytes: int) -> int:
         """Returns the bytes of both operands' tiles."""
-        row = self.depth * element_bytes + PADDING_BYTES
-        return self.stages * (self.rows + self.columns) * row
+        # The rows of a tile are those of the operand, or the steps of the reduction.
+        lines = max(self.rows, self.depth) + max(self.columns, self.depth)
+        elements = (self.rows + self.columns) * self.depth
+        return self.stages * (elements * element_bytes + lines * PADDING_BYTES)
 
     def registers(self, element_bytes: int) -> int:
         """Estimates the registers per thread: accumulators, operand fragments, and addresses."""

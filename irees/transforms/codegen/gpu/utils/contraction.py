@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import element_kinds, multiply_add, roles
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.transforms.codegen.common.utils.rows import load
 from irees.transforms.codegen.common.utils.surroundings import (
     Neighbour,
     erase_with_buffer,
@@ -29,7 +30,7 @@ from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.utils.combiners import neutral_element
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, vector_of
+from irees.transforms.utils.lanes import Kind, Lane, has_lanes, lane_bytes, lane_of, vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
@@ -285,18 +286,19 @@ class Contraction:
 
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
         """Stores a loaded value to the tile, whose rows are steps of the reduction."""
-        if side.lanes == 1:
-            where = self._place_of(side, access, 0, at)
-            at.insert(memref.StoreOp.get(value, side.tile, where))
-        elif not side.along_depth:
-            where = self._place_of(side, access, 0, at)
-            at.insert(vector.StoreOp(value, side.tile, where))
-        else:
-            for lane in range(side.lanes):
-                part = at.insert(vector.ExtractOp(value, [lane], self.element)).results[0]
-                further = Access(at.add(access.depth, lane), access.place, {})
-                where = self._place_of(side, further, 0, at)
-                at.insert(memref.StoreOp.get(part, side.tile, where))
+        if side.lanes == 1 or not side.along_depth:
+            self._put_whole(side, access, value, at)
+            return
+        for lane in range(side.lanes):
+            further = Access(at.add(access.depth, lane), access.place, {})
+            self._put_whole(side, further, lane_of(value, lane, at.insert), at)
+
+    def _put_whole(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
+        """Stores a loaded element or vector to adjacent elements of the tile."""
+        where = self._place_of(side, access, 0, at)
+        whole = isinstance(value.type, VectorType)
+        kind = vector.StoreOp if whole else memref.StoreOp.get
+        at.insert(kind(value, side.tile, where))
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
         """Returns the indices of an access in a tile."""
@@ -320,21 +322,10 @@ class Contraction:
         if blocking.thread_rows % self.lanes == 0:
             places = [at.add(self.my_row, i) for i in range(0, blocking.thread_rows, self.lanes)]
             parts = self._vectors(self.rows, step, places, at)
-            scalars = [
-                at.insert(vector.ExtractOp(part, [i], self.element)).results[0]
-                for part in parts
-                for i in range(self.lanes)
-            ]
+            scalars = [lane_of(part, i, at.insert) for part in parts for i in range(self.lanes)]
         else:
-            scalars = [
-                at.insert(
-                    memref.LoadOp.get(
-                        self.rows.tile,
-                        [at.value(self.slot), step, at.value(at.add(self.my_row, i))],
-                    )
-                ).results[0]
-                for i in range(blocking.thread_rows)
-            ]
+            places = [at.add(self.my_row, i) for i in range(blocking.thread_rows)]
+            scalars = [load(self.rows.tile, [self.slot, step, place], at) for place in places]
         vectors = range(blocking.thread_columns // self.lanes)
         places = [at.add(self.my_column, i * self.apart) for i in vectors]
         columns = self._vectors(self.columns, step, places, at)
@@ -479,20 +470,9 @@ class Contraction:
                 if vectors:
                     self._store(value, row[j], step, b)
                 else:
-                    self._store_together(
-                        [
-                            b.insert(
-                                vector.ExtractOp(
-                                    sums[self._sum_of(i, j + n)[0]],
-                                    [self._sum_of(i, j + n)[1]],
-                                    self.element,
-                                )
-                            ).results[0]
-                            for n in range(step)
-                        ],
-                        row[j : j + step],
-                        b,
-                    )
+                    found = [self._sum_of(i, j + n) for n in range(step)]
+                    values = [lane_of(sums[n], lane, b.insert) for n, lane in found]
+                    self._store_together(values, row[j : j + step], b)
                 close()
 
     def _inside(self, index: Size, count: Size, extent: int, at: IndexBuilder) -> SSAValue | None:

@@ -2,10 +2,11 @@
 Lowers one contraction to matrix instructions (`mma.sync`). Part of `irees-gpu-lower-contractions`.
 
 Tiles hold the operands unconverted and in memory order; `ldmatrix` transposes fragments when they
-are loaded. It transposes 16-bit elements only, so i8 is transposed when it is stored to the tile,
-and f32 is loaded word by word. Rows of tiles are padded by 16 bytes, so that the eight rows of a
-matrix are in different banks, or by 32 bytes where fragments are loaded word by word (four steps of
-eight adjacent elements). Elements past the end of the reduction are 0.
+are loaded. It transposes 16-bit units, so f32 is loaded word by word, and i8 in pairs of adjacent
+rows (columns) whose bytes are then separated (`_turned_bytes`). Rows of tiles are padded by 16
+bytes, so that the eight rows of a matrix are in different banks, or by 32 bytes where fragments are
+loaded word by word (four steps of eight adjacent elements). Elements past the end of the reduction
+are 0.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
+    DenseArrayBase,
     MemRefType,
+    i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from irees.analysis.contractions import element_kinds
 from irees.dialects.irees import MmaSyncOp
@@ -30,11 +29,12 @@ from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
 from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, MatrixBlocking
 from irees.transforms.codegen.gpu.utils.contraction import Access, Side
 from irees.transforms.codegen.gpu.utils.operands import is_outside
-from irees.transforms.codegen.gpu.utils.points import Points
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.codegen.gpu.utils.staged_contraction import COPIED_BYTES, StagedContraction
 from irees.transforms.codegen.gpu.utils.tiles import WARP
-from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.accesses import zero
+from irees.transforms.utils.lanes import lane_bytes, vector_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -65,13 +65,15 @@ class MatrixContraction(StagedContraction):
 
     def _is_turned(self, side: Side) -> bool:
         """Whether tile rows are steps of the reduction, so that fragments are transposed."""
-        return not side.along_depth and self.bytes > 1
+        return not side.along_depth
+
+    def _in_pairs(self, side: Side) -> bool:
+        """Whether a lane's fragments are of pairs of adjacent rows (columns): turned bytes."""
+        return self.bytes == 1 and self._is_turned(side)
 
     def _choose_stages(self) -> int:
         copied = all(
-            side.lanes * self.bytes in COPIED_BYTES
-            and (side.along_depth or self._is_turned(side))
-            and is_outside(self.op, side)
+            side.lanes * self.bytes in COPIED_BYTES and is_outside(self.op, side)
             for side in self.sides
         )
         return self.blocking.stages if copied else 1
@@ -81,7 +83,7 @@ class MatrixContraction(StagedContraction):
         lines, line, padding = side.extent, self.blocking.depth, PADDING_BYTES
         if self._is_turned(side):
             lines, line = line, lines
-            padding *= self.bytes // 2
+            padding *= max(1, self.bytes // 2)
         shape = [self.stages, lines, line + padding // self.bytes]
         kind = MemRefType(self.narrow, shape, memory_space=space)
         return at.insert(memref.AllocOp([], [], kind)).results[0]
@@ -95,7 +97,7 @@ class MatrixContraction(StagedContraction):
         warps = blocking.columns // blocking.warp_columns
         self.warp_row = at.mul(at.floordiv(warp, warps), blocking.warp_rows)
         self.warp_column = at.mul(at.rem(warp, warps), blocking.warp_columns)
-        self.group, self.step_of_lane = at.floordiv(lane, 4), at.rem(lane, 4)
+        self.lane, self.group, self.step_of_lane = lane, at.floordiv(lane, 4), at.rem(lane, 4)
         self.pair = at.mul(self.step_of_lane, 2)
         # The matrix row whose address this lane passes to ldmatrix, and which of the four matrices.
         self.line, number = at.rem(lane, MATRIX), at.floordiv(lane, MATRIX)
@@ -104,25 +106,29 @@ class MatrixContraction(StagedContraction):
     def _my_points(
         self, row: Size, column: Size, at: IndexBuilder
     ) -> tuple[list[Size], list[Size]]:
-        first = at.add(at.add(row, self.warp_row), self.group)
-        rows = [at.add(first, i) for i in range(0, self.blocking.warp_rows, 8)]
-        first = at.add(at.add(column, self.warp_column), self.pair)
-        columns = [
-            at.add(first, i + j)
-            for i in range(0, self.blocking.warp_columns, COLUMNS)
-            for j in (0, 1)
-        ]
+        # How many rows of a lane, and pairs of its columns, are adjacent.
+        high, wide = (2 if self._in_pairs(side) else 1 for side in self.sides)
+        first = at.add(at.add(row, self.warp_row), at.mul(self.group, high))
+        steps = range(0, self.blocking.warp_rows, MATRIX * high)
+        rows = [at.add(first, i + j) for i in steps for j in range(high)]
+        first = at.add(at.add(column, self.warp_column), at.mul(self.pair, wide))
+        steps = range(0, self.blocking.warp_columns, COLUMNS * wide)
+        columns = [at.add(first, i + j) for i in steps for j in range(2 * wide)]
         return rows, columns
 
     def _sum_of(self, row: int, column: int) -> tuple[int, int]:
-        return row // 2 * self.across + column // 2, row % 2 * 2 + column % 2
+        fragment, place = divmod(column, 2)
+        if self._in_pairs(self.columns):
+            # Even columns of 16 are one fragment, odd ones the next.
+            fragment, place = column // 4 * 2 + column % 2, column % 4 // 2
+        return row // 2 * self.across + fragment, row % 2 * 2 + place
 
     def _whole_vectors(self) -> bool:
         """Returns False: the four accumulators of an instruction belong to two rows."""
         return False
 
     def _stored_together(self) -> int:
-        """Returns 2 if both adjacent results of a lane fit one aligned store, else 1."""
+        """Returns how many adjacent results of a lane fit one aligned store."""
         axis, written = self.columns.loops[-1], list[tuple[Points, int, int]]()
         if self.consumer is None or self.consumer.keeps_source:
             written.append((self.points, self.points.inputs, axis))
@@ -131,16 +137,19 @@ class MatrixContraction(StagedContraction):
             ours = self._axis_of(self.consumer)
             outputs = range(after.inputs, len(after.maps))
             written += [(after, position, ours) for position in outputs]
-        together = isinstance(self.sizes[axis], int) and all(
-            points.moves(position, loop)
-            and points.aligned(position, loop, 2)
-            and str(points.block.args[position].type) != "i1"
-            for points, position, loop in written
-        )
-        return 2 if together else 1
+        for count in (4, 2) if self._in_pairs(self.columns) else (2,):
+            if isinstance(self.sizes[axis], int) and all(
+                points.moves(position, loop)
+                and points.aligned(position, loop, count)
+                and str(points.block.args[position].type) != "i1"
+                and count * lane_bytes(points.block.args[position].type) <= ACCESS_BYTES
+                for points, position, loop in written
+            ):
+                return count
+        return 1
 
     def _fetch(self, accesses: list[list[Access]], first: Size, at: IndexBuilder) -> list[SSAValue]:
-        self._unwidened()
+        self.rows.widen = self.columns.widen = ()
         found = super()._fetch(accesses, first, at)
         if isinstance(self.total, int) and self.total % self.blocking.depth == 0:
             return found
@@ -149,32 +158,18 @@ class MatrixContraction(StagedContraction):
             # Accesses never straddle the end of the reduction: test the first element only.
             step = at.value(at.add(first, access.depth))
             inside = at.insert(arith.CmpiOp(step, at.value(self.total), "slt")).results[0]
-            zero = at.insert(arith.ConstantOp(_zero(value.type))).results[0]
-            found[number] = at.insert(arith.SelectOp(inside, value, zero)).results[0]
+            nothing = at.insert(zero(value.type)).results[0]
+            found[number] = at.insert(arith.SelectOp(inside, value, nothing)).results[0]
         return found
 
-    def _unwidened(self) -> None:
-        self.rows.widen = self.columns.widen = ()
-
     def _put(self, side: Side, access: Access, value: SSAValue, at: IndexBuilder) -> None:
-        if side.along_depth or self._is_turned(side):
-            where = self._place_of(side, access, 0, at)
-            if side.lanes == 1:
-                at.insert(memref.StoreOp.get(value, side.tile, where))
-            else:
-                at.insert(vector.StoreOp(value, side.tile, where))
-            return
-        for lane in range(side.lanes):
-            part = value
-            if side.lanes > 1:
-                part = at.insert(vector.ExtractOp(value, [lane], self.narrow)).results[0]
-            place = at.add(access.place, lane)
-            where = self._place_of(side, Access(access.depth, place, {}), 0, at)
-            at.insert(memref.StoreOp.get(part, side.tile, where))
+        self._put_whole(side, access, value, at)
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
-        place = access.place, access.depth
-        return [at.value(i) for i in (slot, *(place[::-1] if self._is_turned(side) else place))]
+        if not self._is_turned(side):
+            return [at.value(i) for i in (slot, access.place, access.depth)]
+        line = _line_of_bytes(access.depth, at) if self._in_pairs(side) else access.depth
+        return [at.value(i) for i in (slot, line, access.place)]
 
     # --- products -------------------------------------------------------------------------------
 
@@ -211,6 +206,8 @@ class MatrixContraction(StagedContraction):
         further, kind = at.mul(along, MATRIX), vector_of(self.narrow, 4 // self.bytes)
         if self._is_turned(side) and self.bytes == 4:
             return self._turned_words(side, first, step, along is self.low, at)
+        if self._in_pairs(side):
+            return self._turned_bytes(side, first, step, along is self.low, at)
         if self._is_turned(side):
             line, column = at.add(step, at.mul(deep, MATRIX)), at.add(first, further)
         else:
@@ -234,10 +231,33 @@ class MatrixContraction(StagedContraction):
             found.append(at.insert(vector.LoadOp(side.tile, where, kind)).results[0])
         return found
 
+    def _turned_bytes(
+        self, side: Side, first: Size, step: Size, along_first: bool, at: IndexBuilder
+    ) -> list[SSAValue]:
+        """
+        Loads the same words as four transposed matrices of pairs of bytes: a lane receives two
+        steps of two adjacent rows (columns) from each. The bytes of two matrices are the words of
+        both. Even rows (columns) of 16 are thus a fragment's first eight, odd ones the others.
+        """
+        where = [at.value(i) for i in (self.slot, at.add(step, self.lane), first)]
+        words = at.insert(LdMatrixOp(side.tile, where, transpose=True)).results[0]
+        kind, found = vector_of(self.narrow, 4), list[SSAValue]()
+        parts = [at.insert(vector.ExtractOp(words, [i], kind)).results[0] for i in range(4)]
+        for number in range(4):
+            along, deep = (number % 2, number // 2) if along_first else (number // 2, number % 2)
+            low, high = parts[2 * deep : 2 * deep + 2]
+            mask = DenseArrayBase.from_list(i64, range(along, 8, 2))
+            found.append(at.insert(vector.ShuffleOp(low, high, mask, result_type=kind)).results[0])
+        return found
 
-def _zero(kind: Attribute) -> Attribute:
-    element = getattr(kind, "element_type", kind)
-    is_float = isinstance(element, AnyFloat)
-    if element is kind:
-        return FloatAttr(0.0, element) if is_float else IntegerAttr(0, element)
-    return DenseIntOrFPElementsAttr.from_list(kind, [0.0 if is_float else 0])  # type: ignore
+
+def _line_of_bytes(step: Size, at: IndexBuilder) -> Size:
+    """
+    Returns the row of a tile that a step of the reduction is stored to. `mma.sync` takes steps
+    4 * t to 4 * t + 3 from lane t of four, and two transposed matrices give it their rows 2 * t
+    and 2 * t + 1: the steps of 16 are 0, 1, 4, 5, 8, 9, 12, 13, then 2, 3, 6, 7, ...
+    """
+    second = at.mul(at.rem(at.floordiv(step, 2), 2), MATRIX)
+    lane = at.mul(at.rem(at.floordiv(step, 4), 4), 2)
+    sixteen = at.mul(at.floordiv(step, 16), 16)
+    return at.add(at.add(sixteen, second), at.add(lane, at.rem(step, 2)))
