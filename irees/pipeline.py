@@ -132,7 +132,7 @@ CPU_CODEGEN = """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
 GPU_CODEGEN = """
-    tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-linalg-ext
+    tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-scans gpu-lower-linalg-ext
     lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-contractions
     gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads erase-unread-buffers
     gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
@@ -274,9 +274,9 @@ OPTIONAL = frozenset(
     irees-pack-constant-operands irees-deduplicate-executables irees-annotate-dispatches
     irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
     irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
-    irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-use-bulk-copies
-    irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
-    irees-gpu-stream-k irees-split-reductions irees-split-sorts
+    irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-lower-scans
+    irees-gpu-use-bulk-copies irees-gpu-lower-contractions irees-gpu-lower-reductions
+    irees-gpu-lower-transposes irees-gpu-stream-k irees-split-reductions irees-split-sorts
     irees-tabulate-index-expressions
     """.split()
 )

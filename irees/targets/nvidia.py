@@ -243,6 +243,23 @@ class NvidiaCosts:
     run_to_k_ratio: int = cost(4, "1", "guess")
     """Minimum ratio of a run to k for a top-k in runs."""
 
+    # Scans: `irees-gpu-lower-scans`, `irees-gpu-select-strategy`.
+
+    scan_element: int = cost(60, "ns", "estimated: a load and a store of one thread in order")
+    """Cost of an element of a row that one thread scans."""
+
+    scan_tile: int = cost(1200, "ns", "estimated: a global load, two barriers, five shuffles")
+    """Cost of a tile of a row that a workgroup scans: its latency, since nothing overlaps it."""
+
+    scan_launch: int = cost(3000, "ns", "guess")
+    """Cost of a second kernel that waits for the first."""
+
+    resident_threads: int = cost(2048, "threads", "derived: threads of a multiprocessor")
+    """Threads that a multiprocessor runs at a time."""
+
+    assumed_scan: int = cost(1 << 16, "elements", "guess")
+    """Assumed length of a row if it is dynamic: large, since a short row loses only a launch."""
+
     # Few results: `irees-split-reductions`, `irees-decompose-attention`.
 
     least_slice: int = cost(2048, "iterations", "guess")

@@ -155,6 +155,14 @@ MUTANTS = (
         ("tests/backends/cuda/test_emulated.py::test_matrices_of_bytes",),
     ),
     Mutant(
+        "A182",
+        "a part of a row does not follow the part before it",
+        "irees/transforms/codegen/gpu/gpu_lower_scans/wide_scan.py",
+        'inside = compare(index, part, "sle", at)',
+        'inside = compare(index, part, "slt", at)',
+        ("tests/backends/cuda/test_scans.py::test_rows",),
+    ),
+    Mutant(
         "D01",
         "a planned call reads a tensor whose storage was freed",
         "irees/runtime/cuda_plans.py",

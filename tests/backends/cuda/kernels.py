@@ -563,16 +563,31 @@ func.func @main(%i: {i}, %t: {t}) -> {r} {{
 }}"""
 
 
-def scan(rows: int, columns: int, element: str = "f32") -> str:
-    """Sums of the first numbers of each row, for all columns, and of all."""
-    x, s = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+def scan(
+    rows: int | str,
+    columns: int | str,
+    element: str = "f32",
+    *,
+    inclusive: bool = True,
+    combiner: str | None = None,
+    dim: int = 1,
+) -> str:
+    """Sums of the first numbers of each row (column), for all of them, and the last of the sums."""
+    x = f"tensor<{rows}x{columns}x{element}>"
+    s = f"tensor<{rows if dim else columns}x{element}>"
+    combiner = combiner or ("addi" if element.startswith("i") else "addf")
+    dynamic = ", ".join(v for v, size in (("%m", rows), ("%n", columns)) if size == "?")
     return f"""
 func.func @main(%x: {x}, %start: {s}) -> ({x}, {s}) {{
-  %e = tensor.empty() : {x}
-  %r:2 = iree_linalg_ext.scan dimension(1) inclusive(true)
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : {x}
+  %n = tensor.dim %x, %c1 : {x}
+  %e = tensor.empty({dynamic}) : {x}
+  %r:2 = iree_linalg_ext.scan dimension({dim}) inclusive({str(inclusive).lower()})
       ins(%x : {x}) outs(%e, %start : {x}, {s}) {{
   ^bb0(%a: {element}, %b: {element}):
-    %s = arith.addf %a, %b : {element}
+    %s = arith.{combiner} %a, %b : {element}
     iree_linalg_ext.yield %s : {element}
   }} -> {x}, {s}
   return %r#0, %r#1 : {x}, {s}

@@ -54,7 +54,6 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 
 SORTED = {"chain": "elements that are ranked are stored to the places of others that are loaded"}
 IN_ORDER = {"one thread": "a row with NaN is folded in order, by one thread"}
-ONE_ROW = "one thread adds up a row"
 EDGES = {
     "chain": "each pair of results at an edge is loaded for and stored under a test of its own"
 }
@@ -63,11 +62,6 @@ IN_PLACE = {"chain": "each row waits for the stores of the row before"}
 FAULTS: dict[str, dict[str, str]] = {
     **{f"argmax, {arch}": IN_ORDER for arch in ARCHS},
     **{f"{name}, {arch}": SORTED for name in SORTS for arch in ARCHS},
-    **{f"scan of one row, {arch}": {"one thread": ONE_ROW} for arch in ARCHS},
-    **{
-        f"scan of rows, {arch}": {"one thread": ONE_ROW, "chain": "each sum is stored at once"}
-        for arch in ARCHS
-    },
     "convolution of halves, sm_80": {"local memory": "single halves are gathered: 255 registers"},
     "f16 bias, sm_90": {"chain": "128 sums leave registers for a few loads of the bias at a time"},
     "f16 residual, sm_90": IN_PLACE,

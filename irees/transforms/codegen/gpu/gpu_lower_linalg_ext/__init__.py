@@ -4,7 +4,7 @@ Lowers sort, topk, scan and scatter to loops over all threads of a workgroup.
 * sort, topk: radix sort (`block_radix.py`), which is stable and linear in the row length, or a
   sorting network, whose compare-exchanges of one step run in parallel. Both move keys with their
   original indices, which break ties and permute the other operands;
-* scan: one row per thread;
+* scan: one row per thread, where `irees-gpu-lower-scans` left it;
 * scatter: if `unique_indices` says that updates do not collide (trusted, as in IREE), one thread
   per element of each update. Otherwise a few updates are applied in order, by one thread per slice
   element; many are sorted by target index, and one thread per element applies those of a target in

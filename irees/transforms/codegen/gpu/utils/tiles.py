@@ -17,6 +17,7 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.folds import folds_of
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
+from irees.transforms.codegen.gpu.utils.scan_costs import scanned, why_in_order
 from irees.transforms.utils.shapes import element_bytes
 from irees.transforms.utils.structured import iterators, maps, static_ranges
 
@@ -49,6 +50,14 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
 def is_sort(member: Loops) -> bool:
     """Whether a member is a sort or top-k, for which one row per workgroup is enough work."""
     return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
+
+
+def is_scan_of_rows(member: Loops, reassociate: bool, workgroups: int) -> bool:
+    """Whether a member is a scan whose rows get a workgroup each, or more."""
+    op = member.op
+    if not isinstance(op, ext.ScanOp) or why_in_order(op, reassociate) is not None:
+        return False
+    return not scanned(op, 1, workgroups, NVIDIA.threads).prefers_order()
 
 
 def is_along_rows(op: linalg.GenericOp) -> bool:
@@ -155,7 +164,7 @@ def attention_tiles(group: Group, number: int, m: int, rows: int) -> list[int]:
 def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
     """Chooses tiles from the innermost loop class outwards until every thread has work."""
     extents = group.extents()
-    if any(is_sort(m) for m in group.members):
+    if any(is_sort(m) or is_scan_of_rows(m, reassociate, workgroups) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
     wanted = points_wanted(group, reassociate, workgroups)
