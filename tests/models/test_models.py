@@ -172,8 +172,8 @@ LOCAL_BYTES = {
     ("llama_decode", "sm_80"): 24,
     # cosf and sinf of large angles keep their digits there.
     ("llama_decode", "sm_90"): 32,
-    # What is fetched ahead of a 3 x 3 window takes two registers too many.
-    ("resnet50", "sm_90"): 24,
+    # What is fetched ahead of a 3 x 3 window takes two registers too many, where tiles are shared.
+    ("resnet50", "sm_80"): 14,
 }
 """Local memory, spilled and not, of the kernel of a model that has the most."""
 
