@@ -41,7 +41,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.irees_target import TargetAttr
-from irees.dialects.nvgpu import WarpgroupAccumulatorType, WarpgroupMatrixDescriptorType
+from irees.dialects.nvgpu import (
+    WarpgroupAccumulatorType,
+    WarpgroupMatrixDescriptorType,
+    product_shape,
+)
 from irees.dialects.x86vector import verify_dot
 
 
@@ -292,9 +296,7 @@ class WarpgroupMmaOp(IRDLOperation):
     @property
     def shape(self) -> tuple[int, int, int]:
         """M, N and K of the product."""
-        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
-        b = self.descriptor_b.type.tensor.get_shape()
-        return (64, b[0] * b[2], b[1]) if self.transpose_b is not None else (64, b[0], b[1])
+        return product_shape(self.descriptor_b.type, turned=self.transpose_b is not None)
 
     def verify_(self) -> None:
         assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)

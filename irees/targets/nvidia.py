@@ -119,7 +119,7 @@ class NvidiaCosts:
     """Of one multiply-add of a thread, where one warp is on a scheduler."""
 
     simt_rate: int = cost(90, "multiply-adds per cycle", "H200: 4096 cubed in f32 reaches 88")
-    """Of a multiprocessor with 128 lanes."""
+    """Scalar multiply-adds per cycle of a multiprocessor with 128 lanes."""
 
     warpgroup_rate: int = cost(1843, "multiply-adds per cycle", "0.9 of the data sheet")
     """Of `wgmma` on 16-bit elements."""
@@ -140,7 +140,7 @@ class NvidiaCosts:
     """Of one `mma.sync`."""
 
     share_cycles: int = cost(2000, "cycles", "guess")
-    """Of a workgroup that shares tiles, for a fence, a counter, and the latency of partial sums."""
+    """Time that sharing tiles adds to a workgroup: a fence, a counter, loads of partial sums."""
 
     workgroups_per_tile: int = cost(16, "workgroups", "guess")
     """Maximum workgroups per tile: one of them reads the partial sums of all."""
@@ -244,6 +244,12 @@ class NvidiaCosts:
     """Minimum ratio of a run to k for a top-k in runs."""
 
     # Scans: `irees-gpu-lower-scans`, `irees-gpu-select-strategy`.
+
+    sector_bytes: int = cost(32, "bytes", "CUDA C++ Programming Guide: a sector of the L2 cache")
+    """Of a memory access: elements of a row that are further apart are not read together."""
+
+    wide_scan_threads: int = cost(256, "threads", "guess")
+    """Threads per workgroup where many scan a row."""
 
     scan_element: int = cost(60, "ns", "estimated: a load and a store of one thread in order")
     """Cost of an element of a row that one thread scans."""

@@ -39,6 +39,7 @@ from .warpgroups import (
     WarpgroupMatrixDescriptorType,
     WarpgroupMmaInitAccumulatorOp,
     WarpgroupMmaOp,
+    product_shape,
     swizzled_bytes,
 )
 
@@ -80,5 +81,6 @@ __all__ = [
     "WarpgroupMatrixDescriptorType",
     "WarpgroupMmaInitAccumulatorOp",
     "WarpgroupMmaOp",
+    "product_shape",
     "swizzled_bytes",
 ]

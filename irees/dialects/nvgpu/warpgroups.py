@@ -113,6 +113,13 @@ class WarpgroupMmaInitAccumulatorOp(IRDLOperation):
         super().__init__(result_types=[kind])
 
 
+def product_shape(b: Attribute, *, turned: bool) -> tuple[int, int, int]:
+    """Returns M, N and K of a product with a descriptor: N x K, or N / 64 x K x 64 if `turned`."""
+    assert isinstance(b, WarpgroupMatrixDescriptorType)
+    shape = b.tensor.get_shape()
+    return (64, shape[0] * shape[2], shape[1]) if turned else (64, shape[0], shape[1])
+
+
 @irdl_op_definition
 class WarpgroupMmaOp(IRDLOperation):
     """
@@ -158,11 +165,7 @@ class WarpgroupMmaOp(IRDLOperation):
     @property
     def shape(self) -> tuple[int, int, int]:
         """M, N and K of the product."""
-        assert isinstance(self.descriptor_b.type, WarpgroupMatrixDescriptorType)
-        b = self.descriptor_b.type.tensor.get_shape()
-        if self.transpose_b is not None:
-            return 64, b[0] * b[2], b[1]
-        return 64, b[0], b[1]
+        return product_shape(self.descriptor_b.type, turned=self.transpose_b is not None)
 
     def verify_(self) -> None:
         assert isinstance(self.descriptor_a.type, WarpgroupMatrixDescriptorType)

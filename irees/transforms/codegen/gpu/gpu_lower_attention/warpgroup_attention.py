@@ -35,20 +35,15 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.irees import WarpgroupAccumulatorOp, WarpgroupMmaOp, WarpgroupSumsOp
 from irees.dialects.nvgpu import (
     MBarrierArriveExpectTxOp,
-    MBarrierCreateOp,
-    MBarrierInitOp,
-    MBarrierTryWaitParityOp,
     TmaAsyncLoadOp,
     WarpgroupGenerateDescriptorOp,
     WarpgroupMmaInitAccumulatorOp,
 )
 from irees.dialects.nvgpu import WarpgroupMmaOp as SharedMmaOp
-from irees.dialects.nvvm import FenceMbarrierInitOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.gpu_lower_attention.register_attention import RegisterAttention
 from irees.transforms.codegen.gpu.utils.attention_forms import (
-    ALIGNMENT,
     STAGES,
     boxes_of_attention,
 )
@@ -56,15 +51,16 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
     AttentionBlocking,
+    WarpgroupBlocking,
 )
 from irees.transforms.codegen.gpu.utils.boxes import (
     POINTS,
-    TICKS,
     forget_view,
+    make_barriers,
     tensor_map_of,
+    wait_for,
     workgroup_of,
 )
-from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.views import subview
@@ -104,15 +100,11 @@ class WarpgroupAttention(RegisterAttention):
         self.tiles = []
         for slot, block, line in zip(slots, self.blocks, lines, strict=True):
             shape = [slot, block, line, POINTS]
-            op = memref.AllocOp.get(self.narrow, ALIGNMENT, shape, memory_space=space)
+            op = memref.AllocOp.get(
+                self.narrow, WarpgroupBlocking.alignment, shape, memory_space=space
+            )
             self.tiles.append(at.insert(op).results[0])
-        self.full = at.insert(MBarrierCreateOp(STAGES + 1)).results[0]
-        close, _, b = threads(at, 1)
-        for slot in range(STAGES + 1):
-            b.insert(MBarrierInitOp(self.full, b.value(slot), b.value(1)))
-        b.insert(FenceMbarrierInitOp())
-        close()
-        at.insert(BarrierOp())
+        (self.full,) = make_barriers(STAGES + 1, (1,), at)
 
     def _find_place(self, thread: SSAValue, at: IndexBuilder) -> None:
         super()._find_place(thread, at)
@@ -129,7 +121,7 @@ class WarpgroupAttention(RegisterAttention):
         self._load([(0, self.k1, starts)], 0, STAGES, b)
         self._load_tile(0, b.value(0), b)
         close()
-        self._wait(STAGES, 0, at)
+        wait_for(self.full, STAGES, 0, at)
 
     def _load_tile(self, first: Size, slot: SSAValue, at: IndexBuilder) -> None:
         """Starts to copy the keys and values from `first` on."""
@@ -168,16 +160,10 @@ class WarpgroupAttention(RegisterAttention):
                     )  # fmt: skip
                     at.insert(load)
 
-    def _wait(self, barrier: Size, phase: Size, at: IndexBuilder) -> None:
-        parity, zero = at.value(at.rem(phase, 2)), at.value(0)
-        odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
-        wait = MBarrierTryWaitParityOp(self.full, at.value(barrier), odd, at.value(TICKS))
-        at.insert(wait)
-
     def _take(self, first: SSAValue, at: IndexBuilder) -> Size:
         part = at.floordiv(first, self.columns)
         slot = at.rem(part, STAGES)
-        self._wait(slot, at.floordiv(part, STAGES), at)
+        wait_for(self.full, slot, at.floordiv(part, STAGES), at)
         # No thread still reads the slot that is overwritten next.
         at.insert(BarrierOp())
         following = at.add(first, self.columns)

@@ -43,25 +43,20 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.nvgpu import (
     MBarrierArriveExpectTxOp,
     MBarrierArriveOp,
-    MBarrierCreateOp,
-    MBarrierInitOp,
-    MBarrierTryWaitParityOp,
     TmaAsyncLoadOp,
 )
-from irees.dialects.nvvm import FenceMbarrierInitOp
-from irees.dialects.upstream.gpu import BarrierOp
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 from irees.transforms.codegen.gpu.utils.boxes import (
     POINTS,
-    TICKS,
     Box,
     boxes_of,
     forget_view,
+    make_barriers,
     tensor_map_of,
+    wait_for,
     workgroup_of,
 )
 from irees.transforms.codegen.gpu.utils.contraction import Indices, Side
-from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warpgroup_contraction import Ring, WarpgroupContraction
@@ -103,16 +98,8 @@ class BulkContraction(WarpgroupContraction):
         before = IndexBuilder(InsertPoint.before(loop))
         if self.share is not None:
             before = self.share.before
-        self.full = before.insert(MBarrierCreateOp(self.stages)).results[0]
-        self.free = before.insert(MBarrierCreateOp(self.stages)).results[0]
-        close, _, b = threads(before, 1)
-        for slot in range(self.stages):
-            b.insert(MBarrierInitOp(self.full, b.value(slot), b.value(1)))
-            warps = self.blocking.threads // WARP
-            b.insert(MBarrierInitOp(self.free, b.value(slot), b.value(warps)))
-        b.insert(FenceMbarrierInitOp())
-        close()
-        before.insert(BarrierOp())
+        warps = self.blocking.threads // WARP
+        self.full, self.free = make_barriers(self.stages, (1, warps), before)
         zero = at.value(0)
         self.is_first = at.insert(arith.CmpiOp(self.thread, zero, "eq")).results[0]
         lane = at.value(at.rem(self.thread, WARP))
@@ -170,7 +157,7 @@ class BoxRing:
         close, b = if_else(at, inside)
         if (phase := self._phase(part, b)) != 0:
             # In phase 0 this returns at once: the phase before the first counts as complete.
-            self._wait(contraction.free, slot, b.add(phase, 1), b)
+            wait_for(contraction.free, slot, b.add(phase, 1), b)
         maps = [m.type for m in contraction.maps]
         count = sum(
             box.copies * kind.bytes  # type: ignore[attr-defined]
@@ -192,12 +179,6 @@ class BoxRing:
         """Returns the phase of the mbarriers of a part's slot."""
         return at.floordiv(at.add(self.before, part), self.contraction.stages)
 
-    def _wait(self, barriers: SSAValue, slot: SSAValue, phase: Size, at: IndexBuilder) -> None:
-        """Waits until a phase is complete."""
-        parity, zero = at.value(at.rem(phase, 2)), at.value(0)
-        odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
-        at.insert(MBarrierTryWaitParityOp(barriers, slot, odd, at.value(TICKS)))
-
     def _copy(self, number: int, part: Size, slot: SSAValue, at: IndexBuilder) -> None:
         """Starts the copies of one operand."""
         contraction = self.contraction
@@ -215,7 +196,7 @@ class BoxRing:
     def take(self, part: Size, at: IndexBuilder) -> None:
         """Waits until a part is complete."""
         slot = at.value(self.contraction.slot)
-        self._wait(self.contraction.full, slot, self._phase(part, at), at)
+        wait_for(self.contraction.full, slot, self._phase(part, at), at)
 
     def release(self, part: Size, at: IndexBuilder) -> None:
         """Frees the slot of the part before, and starts to copy another to it."""

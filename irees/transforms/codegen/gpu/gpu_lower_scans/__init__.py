@@ -40,11 +40,11 @@ from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import rows
 from irees.transforms.codegen.gpu.gpu_lower_scans.block_scan import BlockScan
 from irees.transforms.codegen.gpu.gpu_lower_scans.wide_scan import WideScan
 from irees.transforms.codegen.gpu.utils.scan_costs import (
-    WIDE_THREADS,
     Scanned,
     elements_per_thread,
     scanned,
@@ -101,7 +101,7 @@ def in_parts(op: ext.ScanOp, loop: ForallOp, work: Scanned) -> None:
     size = op.input.type.get_shape()[op.dimension.value.data]  # type: ignore[attr-defined]
     if size < 0:
         size = size_outside(op, loop, at)
-    tile = WIDE_THREADS * elements_per_thread(work.bits)
+    tile = NVIDIA.wide_scan_threads * elements_per_thread(work.bits)
     WideScan(op, loop, counts_of(loop), work.most_parts, size, tile, at).lower()
     Rewriter.erase_op(op)
     if all(is_free(o) or isinstance(o, BarrierOp) for o in list(loop.region.block.ops)[:-1]):

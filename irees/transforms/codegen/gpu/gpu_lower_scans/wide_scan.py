@@ -19,9 +19,9 @@ from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.scf import ForallOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import compare, load, scratch, store
 from irees.transforms.codegen.gpu.gpu_lower_scans.block_scan import BlockScan
-from irees.transforms.codegen.gpu.utils.scan_costs import WIDE_THREADS
 from irees.transforms.codegen.gpu.utils.segments import (
     is_free,
     set_fewest_workgroups,
@@ -81,13 +81,13 @@ class WideScan:
                 b.insert(inner.clone(value_mapper=known))
         op = b.insert(self.op.clone(value_mapper=known))
         assert isinstance(op, ext.ScanOp)
-        scan = BlockScan(op, WIDE_THREADS, b)
-        close, scan.thread, inside = threads(b, WIDE_THREADS)
+        scan = BlockScan(op, NVIDIA.wide_scan_threads, b)
+        close, scan.thread, inside = threads(b, NVIDIA.wide_scan_threads)
         body(scan, row, part, inside)
         close()
         op.detach()
         op.erase()
-        set_threads(loop, WIDE_THREADS)
+        set_threads(loop, NVIDIA.wide_scan_threads)
         set_fewest_workgroups(loop, 1)
 
     def _bounds(self, part: SSAValue, at: IndexBuilder) -> tuple[Size, Size]:
@@ -113,7 +113,7 @@ class WideScan:
 
     def _scan(self, scan: BlockScan, row: SSAValue, part: SSAValue, at: IndexBuilder) -> None:
         """Scans a part after the parts before it."""
-        each, nothing = -(-self.most // WIDE_THREADS), scan.neutral(at)
+        each, nothing = -(-self.most // NVIDIA.wide_scan_threads), scan.neutral(at)
         values: list[SSAValue] = []
         for number in range(each):
             index = at.add(at.mul(scan.thread, each), number)

@@ -1,6 +1,6 @@
 """
-Which matrix instructions can compute an attention. Part of `irees-gpu-select-strategy` and
-`irees-gpu-lower-attention`.
+Decides by which matrix instructions an attention is computed. Part of
+`irees-gpu-select-strategy` and `irees-gpu-lower-attention`.
 
 Both kinds keep the scores in registers. `mma.sync` takes 64 rows of queries and whole 16-byte
 copies; `wgmma` takes operands that are boxes of buffers outside the workgroup, whose features are
@@ -22,6 +22,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     PADDING_BYTES,
     WARPGROUP_ROWS,
     AttentionBlocking,
+    WarpgroupBlocking,
 )
 from irees.transforms.codegen.gpu.utils.boxes import POINTS, Box, BoxFinder
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, alignment
@@ -32,9 +33,6 @@ ACCESS = ACCESS_BYTES // 2
 
 STAGES = 2
 """Stages of key and value tiles: one in use, one in flight."""
-
-ALIGNMENT = 1024
-"""Alignment of a tile in bytes: one swizzle pattern, eight rows of 128 bytes."""
 
 WIDTHS = (64, 128, 256)
 """Columns of a `wgmma` accumulator that are supported."""
@@ -116,7 +114,7 @@ def shared_bytes_of(op: ext.AttentionOp, rows: int) -> int:
     assert roles is not None
     depth, width = roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]]
     tiles = rows * depth + STAGES * NVIDIA.attention_columns * (depth + width)
-    return 2 * tiles + 8 * (STAGES + 1) + ALIGNMENT
+    return 2 * tiles + 8 * (STAGES + 1) + WarpgroupBlocking.alignment
 
 
 def boxes_of_attention(op: ext.AttentionOp) -> tuple[Box, Box, Box] | str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -27,13 +27,22 @@ from irees.dialects.nvgpu import (
     BOX_BYTES,
     LONGEST_BOX,
     MOST_DIMS,
+    MBarrierCreateOp,
+    MBarrierInitOp,
+    MBarrierTryWaitParityOp,
     TensorMapDescriptorType,
     TmaCreateDescriptorOp,
 )
-from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
+from irees.dialects.nvvm import FenceMbarrierInitOp
+from irees.dialects.upstream.gpu import (
+    AddressSpace,
+    AddressSpaceAttr,
+    BarrierOp,
+    BlockMappingAttr,
+)
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking, sides
 from irees.transforms.codegen.gpu.utils.points import alignment, strides_of
-from irees.transforms.codegen.gpu.utils.segments import is_mapped
+from irees.transforms.codegen.gpu.utils.segments import is_mapped, threads
 from irees.transforms.utils.shapes import IndexBuilder, Size, kept_dims, mixed
 from irees.transforms.utils.structured import linear_form, maps
 
@@ -98,6 +107,29 @@ def tensor_map_of(box: Box, at: IndexBuilder) -> SSAValue:
     sizes = [at.value(size) for size in box.shape]
     op = TmaCreateDescriptorOp(box.tensor, sizes, TensorMapDescriptorType.of(tile))
     return at.insert(op).results[0]
+
+
+def make_barriers(number: int, counts: Sequence[int], at: IndexBuilder) -> list[SSAValue]:
+    """
+    Makes groups of `number` mbarriers, by one thread before the others: `counts` are the arrivals
+    that complete a phase in each group.
+    """
+    groups = [at.insert(MBarrierCreateOp(number)).results[0] for _ in counts]
+    close, _, b = threads(at, 1)
+    for slot in range(number):
+        for group, count in zip(groups, counts, strict=True):
+            b.insert(MBarrierInitOp(group, b.value(slot), b.value(count)))
+    b.insert(FenceMbarrierInitOp())
+    close()
+    at.insert(BarrierOp())
+    return groups
+
+
+def wait_for(barriers: SSAValue, number: Size, phase: Size, at: IndexBuilder) -> None:
+    """Waits until a phase of a barrier is complete."""
+    parity, zero = at.value(at.rem(phase, 2)), at.value(0)
+    odd = at.insert(arith.CmpiOp(parity, zero, "ne")).results[0]
+    at.insert(MBarrierTryWaitParityOp(barriers, at.value(number), odd, at.value(TICKS)))
 
 
 def forget_view(view: SSAValue) -> None:

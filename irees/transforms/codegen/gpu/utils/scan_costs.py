@@ -20,12 +20,6 @@ from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.shapes import element_bytes
 
-SECTOR = 32
-"""Bytes of a memory access: elements of a row that are further apart are not read together."""
-
-WIDE_THREADS = 256
-"""Threads per workgroup if many scan a row."""
-
 
 def combiner_of(op: ext.ScanOp) -> Operation | None:
     """Returns the op that combines two elements, None if the region is not known to associate."""
@@ -48,7 +42,7 @@ def why_in_order(op: ext.ScanOp, reassociate: bool) -> str | None:
         return "floats are combined in order"
     if not isinstance(element, AnyFloat | IntegerType) or element.bitwidth not in (8, 16, 32, 64):
         return f"no lanes exchange {element}"
-    if min(inner, default=1) < 0 or prod(inner) * element_bytes(kind) > SECTOR:
+    if min(inner, default=1) < 0 or prod(inner) * element_bytes(kind) > NVIDIA.sector_bytes:
         return "adjacent threads read adjacent rows"
     return None
 
@@ -96,9 +90,9 @@ class Scanned:
 
     def by_parts(self) -> int:
         """Returns the cost of many workgroups per row, which read their parts of it twice."""
-        tiles = -(-self._size // (WIDE_THREADS * elements_per_thread(self.bits)))
+        tiles = -(-self._size // (NVIDIA.wide_scan_threads * elements_per_thread(self.bits)))
         parts = min(self.most_parts, max(1, tiles))
-        waves = self._waves(self._rows * parts * WIDE_THREADS)
+        waves = self._waves(self._rows * parts * NVIDIA.wide_scan_threads)
         return waves * 2 * -(-tiles // parts) * NVIDIA.scan_tile + NVIDIA.scan_launch
 
     def prefers_order(self) -> bool:
