@@ -27,6 +27,9 @@ one of them, and it can be made of memrefs, without results.
         memory; or returns why not. By default one thread runs what `to_loops` builds.
     flops(op, points) -> int
         The arithmetic operations for a number of iterations. By default one each.
+    leads = True
+        The op is work enough for a kernel, like a contraction: it joins no kernel of its producers,
+        and what joins its kernel keeps all its parallel loops. By default False.
 
 or `to_c`, `places` and `evaluate`, for an instruction of an accelerator (`irees.accelerators`),
 which kernels contain up to the end:
@@ -62,7 +65,7 @@ from irees.plugins import line_of, offered, resolve
 DECOMPOSES = ("to_structured",)
 LOOPS = ("domain", "to_loops", "evaluate")
 CODE = ("to_c", "places", "evaluate")
-METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops", "to_c", "places")
+METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops", "leads", "to_c", "places")
 
 OWN = {
     f"iree_linalg_ext.{name}": f"irees.analysis.linalg_ext_models:{model}"

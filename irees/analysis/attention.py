@@ -22,6 +22,16 @@ class AttentionRoles:
     sizes: tuple[int, ...]
     """Trip count of each loop, -1 if unknown."""
 
+    @property
+    def row(self) -> int:
+        """The loop of M that a workgroup has several iterations of; the last one."""
+        return self.m[-1]
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """The loops that a workgroup has one iteration of: batch, and M but for `row`."""
+        return (*self.batch, *self.m[:-1])
+
 
 def loops_in(indexing: AffineMap) -> tuple[int, ...]:
     """Returns the loops that are results of a map, in order."""

@@ -24,8 +24,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from irees.analysis.contractions import is_contraction
 from irees.analysis.element_sizes import item_bytes
-from irees.interfaces import domain_of, outputs_of
+from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.targets.common import COMMON
 
 VIEWS = (
@@ -43,6 +44,13 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
+
+
+def leads(op: Operation) -> bool:
+    """Whether an op is work enough for a kernel: a contraction, or an op whose model says so."""
+    if isinstance(op, linalg.GenericOp):
+        return is_contraction(op)
+    return getattr(loops_model_of(op), "leads", False)
 
 
 @dataclass(frozen=True)

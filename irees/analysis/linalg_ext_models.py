@@ -11,6 +11,7 @@ The lowerings are named, not imported: they are passes, which import analyses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import ShapedType
@@ -117,7 +118,12 @@ class Attention:
         shaped = zip(op.operands, maps, strict=True)
         return Domain(tuple(kinds), tuple(None if _rank(v) is None else m for v, m in shaped))
 
+    leads = True
+
     @staticmethod
-    def flops(op: Operation, points: int) -> int:
-        """Returns 0: its work is counted where it is decomposed."""
-        return 0
+    def flops(op: ext.AttentionOp, points: int) -> int:
+        """Two per multiply-add of both products."""
+        roles = roles_of(op)
+        assert roles is not None
+        k1, n = (prod(roles.sizes[d] for d in loops) for loops in (roles.k1, roles.n))
+        return 2 * points // k1 + 2 * points // n if points else 0

@@ -109,8 +109,13 @@ def _attention(machine: Machine, op: Operation) -> Prepared:
         b = attention.operands.bind(args)
         scores, v = attention.scores(b)
         over = tuple(attention.positions)
-        e = np.exp(scores - scores.max(axis=over, keepdims=True))
-        p = e / e.sum(axis=over, keepdims=True)
+        most = scores.max(axis=over, keepdims=True, initial=-np.inf)
+        p = np.exp(scores - most)
+        p = p / p.sum(axis=over, keepdims=True)
+        if "zero_masked_rows" in op.properties:
+            p = np.where(most == -np.inf, 0.0, p)
+        if array_of(b["value"]).dtype.itemsize == 2:
+            p = p.astype(array_of(b["value"]).dtype).astype(np.float64)
         result = (p * v).sum(axis=over, keepdims=True)
         return finish([b["output"]], [attention.place(result, attention.maps[-1])])
 

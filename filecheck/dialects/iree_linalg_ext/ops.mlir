@@ -48,7 +48,7 @@ func.func @indexing(%o: tensor<8x4xf32>, %u: tensor<3x4xf32>, %x: tensor<3x1xi32
   return
 }
 func.func @attention(%q: tensor<2x16x64xf32>, %s: f32, %o: tensor<2x16x64xf32>, %m: tensor<2x16xf32>) {
-  %0 = iree_linalg_ext.attention {indexing_maps = [affine_map<(b, m, n, k1, k2) -> (b, m, k1)>, affine_map<(b, m, n, k1, k2) -> (b, k2, k1)>, affine_map<(b, m, n, k1, k2) -> (b, k2, n)>, affine_map<(b, m, n, k1, k2) -> ()>, affine_map<(b, m, n, k1, k2) -> (b, m, n)>]} ins(%q, %q, %q, %s : tensor<2x16x64xf32>, tensor<2x16x64xf32>, tensor<2x16x64xf32>, f32) outs(%o : tensor<2x16x64xf32>) {
+  %0 = iree_linalg_ext.attention {indexing_maps = [affine_map<(b, m, n, k1, k2) -> (b, m, k1)>, affine_map<(b, m, n, k1, k2) -> (b, k2, k1)>, affine_map<(b, m, n, k1, k2) -> (b, k2, n)>, affine_map<(b, m, n, k1, k2) -> ()>, affine_map<(b, m, n, k1, k2) -> (b, m, n)>], zero_masked_rows} ins(%q, %q, %q, %s : tensor<2x16x64xf32>, tensor<2x16x64xf32>, tensor<2x16x64xf32>, f32) outs(%o : tensor<2x16x64xf32>) {
   ^bb0(%x: f32):
     iree_linalg_ext.yield %x : f32
   } -> tensor<2x16x64xf32>
@@ -108,7 +108,7 @@ func.func @im2col(%a: tensor<2x34x34x640xf32>, %o: tensor<2x1024x5760xf32>, %r: 
 // CHECK-NEXT:     func.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @attention(%q: tensor<2x16x64xf32>, %s: f32, %o: tensor<2x16x64xf32>, %m: tensor<2x16xf32>) {
-// CHECK-NEXT:     %0 = iree_linalg_ext.attention {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> ()>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>]} ins(%q, %q, %q, %s : tensor<2x16x64xf32>, tensor<2x16x64xf32>, tensor<2x16x64xf32>, f32) outs(%o : tensor<2x16x64xf32>) {
+// CHECK-NEXT:     %0 = iree_linalg_ext.attention {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d4, d2)>, affine_map<(d0, d1, d2, d3, d4) -> ()>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>], zero_masked_rows} ins(%q, %q, %q, %s : tensor<2x16x64xf32>, tensor<2x16x64xf32>, tensor<2x16x64xf32>, f32) outs(%o : tensor<2x16x64xf32>) {
 // CHECK-NEXT:     ^bb0(%x: f32):
 // CHECK-NEXT:       iree_linalg_ext.yield %x : f32
 // CHECK-NEXT:     } -> tensor<2x16x64xf32>

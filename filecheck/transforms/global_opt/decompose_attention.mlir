@@ -92,3 +92,23 @@ func.func @no_memref(%q: memref<4x8xf32>, %scale: f32, %o: memref<4x8xf32>) {
   }
   return
 }
+
+// Rows of -infinity give 0: the maximum is replaced by 0, the sum by 1. Weights are rounded to values of 16 bits.
+// CHECK-LABEL: func.func @zero_masked_rows
+// CHECK:           arith.maxnumf
+// CHECK:           %[[LOW:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-NEXT:      arith.cmpf oeq, %{{.*}}, %[[LOW]] : f32
+// CHECK:           math.exp
+// CHECK:           %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:      arith.cmpf oeq, %{{.*}}, %[[ZERO]] : f32
+// CHECK:         %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<4x6xf16>)
+// CHECK:           arith.divf
+// CHECK-NEXT:      arith.truncf
+// CHECK:         linalg.generic {{.*}} ins(%[[P]], %v : tensor<4x6xf16>, tensor<6x5xf16>) outs(%{{.*}} : tensor<4x5xf32>)
+func.func @zero_masked_rows(%q: tensor<4x8xf16>, %k: tensor<6x8xf16>, %v: tensor<6x5xf16>, %scale: f32, %mask: tensor<4x6xf32>, %o: tensor<4x5xf16>) -> tensor<4x5xf16> {
+  %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(m, n, k1, k2) -> (m, k1)>, affine_map<(m, n, k1, k2) -> (k2, k1)>, affine_map<(m, n, k1, k2) -> (k2, n)>, affine_map<(m, n, k1, k2) -> ()>, affine_map<(m, n, k1, k2) -> (m, k2)>, affine_map<(m, n, k1, k2) -> (m, n)>], zero_masked_rows} ins(%q, %k, %v, %scale, %mask : tensor<4x8xf16>, tensor<6x8xf16>, tensor<6x5xf16>, f32, tensor<4x6xf32>) outs(%o : tensor<4x5xf16>) {
+  ^bb0(%x: f32):
+    iree_linalg_ext.yield %x : f32
+  } -> tensor<4x5xf16>
+  return %r : tensor<4x5xf16>
+}

@@ -46,3 +46,18 @@ func.func @no_memref(%q: memref<4x8xf32>, %scale: f32, %o: memref<4x8xf32>) {
   }
   return
 }
+
+// Rows without a score above -infinity are divided by 1.
+// CHECK-LABEL: func.func @zero_masked_rows
+// CHECK:         %{{.*}}, %{{.*}}, %[[S:.*]] = iree_linalg_ext.online_attention
+// CHECK:         %[[ONE:.*]] = linalg.generic {{.*}} ins(%[[S]] : tensor<4xf32>)
+// CHECK:           arith.cmpf oeq
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %[[ONE]] :
+// CHECK:           arith.divf
+func.func @zero_masked_rows(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %scale: f32, %o: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %r = iree_linalg_ext.attention {indexing_maps = [affine_map<(m, n, k1, k2) -> (m, k1)>, affine_map<(m, n, k1, k2) -> (k2, k1)>, affine_map<(m, n, k1, k2) -> (k2, n)>, affine_map<(m, n, k1, k2) -> ()>, affine_map<(m, n, k1, k2) -> (m, n)>], zero_masked_rows} ins(%q, %k, %v, %scale : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>, f32) outs(%o : tensor<4x5xf32>) {
+  ^bb0(%x: f32):
+    iree_linalg_ext.yield %x : f32
+  } -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}

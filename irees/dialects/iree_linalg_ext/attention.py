@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     ShapedType,
     TensorType,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import SSAValue
@@ -120,7 +121,10 @@ class AttentionOp(LinalgExtOperation):
     """
     softmax(region(query . key * scale) + mask) . value. Each operand's map gives its dims: batch,
     M, K1 (of query and key), K2 (of key and value) and N (IREE: iree_linalg_ext.attention).
-    `RegionUnits` has the units of the region.
+    `RegionUnits` has the units of the region. The weights are rounded to values of 16 bits.
+
+    With `zero_masked_rows`, which IREE lacks, a row whose scores are all -infinity gives 0 instead
+    of NaN (PyTorch: scaled_dot_product_attention).
     """
 
     name = "iree_linalg_ext.attention"
@@ -134,6 +138,7 @@ class AttentionOp(LinalgExtOperation):
     output = operand_def(ShapedType)
     indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
     decomposition_config = opt_prop_def(DictionaryAttr)
+    zero_masked_rows = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(DestinationStyleEffects(), STATIC_SHAPES)

@@ -35,6 +35,17 @@ _NOT_THE_USERS = ("/torch/", "/irees/frontends/")
 _IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size"}
 
 
+def unused_results(node: torch.fx.Node) -> frozenset[int]:
+    """The numbers of a node's results that no other node takes."""
+    value = node.meta.get("val")
+    if not isinstance(value, list | tuple):
+        return frozenset()
+    if not all(user.target is operator.getitem for user in node.users):
+        return frozenset()
+    used = {user.args[1] for user in node.users}
+    return frozenset(i for i in range(len(value)) if i not in used)
+
+
 def fake_of(value: Any) -> Any:
     """The argument of a node with nodes replaced by their fake tensors or numbers."""
     return map_arg(value, lambda node: node.meta.get("val"))
@@ -137,7 +148,8 @@ class GraphImporter:
         if not isinstance(target, torch._ops.OpOverload):
             return self._python(node, env)
         args, kwargs = self._argument((node.args, node.kwargs), env)
-        return self.operator(target, args, kwargs, fake_of((node.args, node.kwargs)), value)
+        fakes = fake_of((node.args, node.kwargs))
+        return self.operator(target, args, kwargs, fakes, value, unused_results(node))
 
     def is_known(self, value: Any) -> bool:
         """Whether all symbols of a symbolic number are bound."""
@@ -158,13 +170,16 @@ class GraphImporter:
             return node.target(*args)  # type: ignore[operator]
         raise UnsupportedError(f"{name} of numbers that the program computes")
 
-    def operator(self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any) -> Any:
+    def operator(
+        self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any,
+        unused: frozenset[int] = frozenset(),
+    ) -> Any:  # fmt: skip
         """Lowers an operator with its lowering, or else with its decomposition."""
         function = lowering_of(target)
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
             call = Call(self.b, self.symbols, target, raw, value, fakes[1], self.new_seed)
-            call.bases = self.bases
+            call.bases, call.unused = self.bases, unused
             positional, named = arrange(target, function, args, kwargs)
             try:
                 result = self._conform(function(call, *positional, **named), value)

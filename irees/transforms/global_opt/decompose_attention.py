@@ -12,7 +12,9 @@ Expresses attention in two contractions and a softmax.
 The loops of the op say what each dim is: K1 is in query and key, K2 in key and value, and
 neither is in the output; all that query and key have besides is a row of scores. Scores, powers
 and sums are f32, or f64 where an operand is; a score is rounded to the type that the region
-takes. A mask of integers is one of bits: where the bit is 0, the score is -infinity.
+takes, and a weight to that of values of 16 bits. A mask of integers is one of bits: where the bit
+is 0, the score is -infinity. With `zero_masked_rows`, the maximum of a row of -infinity is replaced
+by 0 and its sum by 1.
 
 `online_attention` starts from a running maximum and sum, and does not divide:
 
@@ -52,7 +54,7 @@ from irees.remarks import remark
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.attention import Scores, contract, dims_of, scores_of
 from irees.transforms.utils.shapes import dim
-from irees.transforms.utils.softmax import rescaling, softmax
+from irees.transforms.utils.softmax import Form, rescaling, softmax
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder
 
@@ -104,8 +106,9 @@ class DecomposeAttention(RewritePattern):
         b = TensorBuilder(op)
         sizes, wide = scores.sizes(scores.loops, b), scores.wide
         rows = scores.compute(b)
-        over, init = scores.places(scores.over), b.empty(wide, sizes)
-        parts = softmax(rows, over, sizes, init, b, reciprocal=self.reciprocal)
+        over, init = scores.places(scores.over), b.empty(scores.weights, sizes)
+        form = Form(reciprocal=self.reciprocal, zero_masked_rows=op.zero_masked_rows is not None)
+        parts = softmax(rows, over, sizes, init, b, form)
         output, value = dims_of(op.output_map.data), dims_of(op.indexing_maps.data[2].data)
         zeros = b.filled(0, wide, scores.sizes(output, b))
         result = contract(parts, scores.loops, op.value, value, zeros, output, b)

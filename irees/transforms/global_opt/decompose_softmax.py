@@ -61,7 +61,7 @@ from xdsl.utils.hints import isa
 
 from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from irees.transforms.utils.shapes import dims
-from irees.transforms.utils.softmax import LOWEST, online_softmax, softmax
+from irees.transforms.utils.softmax import LOWEST, Form, online_softmax, softmax
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder, accumulator_type
 
@@ -87,8 +87,8 @@ class DecomposeSoftmax(RewritePattern):
         if self.online and accumulator_type(element_type(op.input)) in LOWEST:
             result = online_softmax(op.input, over, sizes, op.output, builder)
         else:
-            how = {"fused": self.use_fusion, "start": self.start, "reciprocal": self.reciprocal}
-            result = softmax(op.input, over, sizes, op.output, builder, **how)
+            form = Form(self.use_fusion, self.start, self.reciprocal)
+            result = softmax(op.input, over, sizes, op.output, builder, form)
         rewriter.replace(op, [], [result])
 
 

@@ -9,7 +9,8 @@ Converts attention to online attention, which can be tiled along K2.
 
 Accumulator, maximum and sum are f32, or f64 if an operand is. The maximum starts at the lowest
 finite number, not -infinity: exponentials of a fully masked block of keys are then 0, not NaN, and
-add nothing. For a row whose keys are all masked, the sum is 0 and the result NaN, as for attention.
+add nothing. For a row whose keys are all masked, the sum is 0 and the result NaN, as for attention,
+or 0 with `zero_masked_rows`.
 IREE: `iree-linalg-ext-convert-attention-to-online-attention`, which multiplies by the reciprocal of
 the sum instead of dividing.
 """
@@ -33,7 +34,7 @@ from xdsl.pattern_rewriter import (
 from irees.dialects import iree_linalg_ext as ext
 from irees.remarks import remark
 from irees.transforms.utils.attention import dims_of, scores_of
-from irees.transforms.utils.softmax import LOWEST
+from irees.transforms.utils.softmax import LOWEST, replaced
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import TensorBuilder, select_dims
 
@@ -65,6 +66,8 @@ class ConvertAttention(RewritePattern):
         acc, _, total = b.insert(online).results
         whole, kind = AffineMap.identity(len(out)), element_type(op.output)
         maps = [whole, scores.map(scores.rows, out), whole]
+        if op.zero_masked_rows is not None:
+            total = replaced(total, 0, 1, rows, b)
         result = b.compute(
             [acc, total],
             [op.output],

@@ -26,6 +26,9 @@ from irees.transforms.utils.tensors import (
 
 Attention = ext.AttentionOp | ext.OnlineAttentionOp
 
+WEIGHT_BITS = 16
+"""Width in bits of the values whose type the weights of the second product are rounded to."""
+
 
 @dataclass
 class Scores:
@@ -65,6 +68,12 @@ class Scores:
         op = self.op
         kinds = [element_type(v) for v in (op.query, op.key, op.value, op.scale, *op.outputs)]
         return accumulator_type(*kinds)
+
+    @property
+    def weights(self) -> Attribute:
+        """The type of the weights: that of values of 16 bits, and else `wide`."""
+        kind = element_type(self.op.value)
+        return kind if isa(kind, AnyFloat) and kind.bitwidth == WEIGHT_BITS else self.wide
 
     def map(self, loops: Sequence[int], within: Sequence[int] | None = None) -> AffineMap:
         """Returns the map of an operand with these loops, over `within` or the score loops."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32, f64
@@ -24,24 +25,25 @@ LOWEST: dict[Attribute, float] = {f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.flo
 """Accumulator type => its lowest finite number."""
 
 
-def softmax(
-    source: SSAValue,
-    over: Sequence[int],
-    sizes: Sequence[Size],
-    out: SSAValue,
-    b: TensorBuilder,
-    *,
-    fused: bool = False,
-    start: float = -float("inf"),
-    reciprocal: bool = False,
-) -> SSAValue:
-    """
-    out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over the dims `over`
+@dataclass(frozen=True)
+class Form:
+    """How a softmax is computed."""
 
-    `fused` recomputes the exponentials instead of storing them. The maximum starts at `start`,
-    -infinity or NaN; rows without a number give NaN with either. `reciprocal` divides once per row
-    and multiplies by the inverse.
-    """
+    fused: bool = False
+    """Whether the exponentials are computed again instead of stored."""
+    start: float = -float("inf")
+    """What the maximum starts at, -infinity or NaN; rows without a number give NaN with either."""
+    reciprocal: bool = False
+    """Whether a row is divided once, and multiplied by the inverse."""
+    zero_masked_rows: bool = False
+    """Whether a row of -infinity gives 0, and not NaN."""
+
+
+def softmax(
+    source: SSAValue, over: Sequence[int], sizes: Sequence[Size], out: SSAValue, b: TensorBuilder,
+    form: Form,
+) -> SSAValue:  # fmt: skip
+    """out = exp(x - max(x)) / sum(exp(x - max(x))), max and sum over the dims `over`"""
     rank = len(sizes)
     kept = [d for d in range(rank) if d not in over]
     whole, rows = AffineMap.identity(rank), select_dims(rank, kept)
@@ -49,56 +51,70 @@ def softmax(
     # Sums in f16 or bf16 would lose precision.
     wide, target = accumulator_type(element_type(source)), element_type(out)
     # maxnum ignores NaN, but the row becomes NaN nevertheless: exp(NaN - max) is NaN.
-    nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (start, 0.0))
+    nothing, zero = (b.insert(constant(n, wide)).results[0] for n in (form.start, 0.0))
+
+    def power(s: ScalarBuilder, v: Sequence[SSAValue]) -> SSAValue:
+        return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))
+
+    def sum_of(inputs: list[SSAValue], part: Callable[..., SSAValue]) -> SSAValue:
+        maps = [whole, *[rows] * len(inputs)]
+        (total,) = b.compute(
+            inputs,
+            [b.fill(zero, row_sizes)],
+            maps,
+            lambda s, v: [s.op(arith.AddfOp, part(s, v), v[-1])],
+        )
+        return replaced(total, 0, 1, row_sizes, b) if form.zero_masked_rows else total
+
+    def shares(inputs: list[SSAValue], part: Callable[..., SSAValue]) -> SSAValue:
+        maps = [whole, *[rows] * (len(inputs) - 1), whole]
+        return b.compute(
+            inputs, [out], maps, lambda s, v: [_share(s, part(s, v), v[-2], target, form)]
+        )[0]
+
     (largest,) = b.compute(
         [source],
         [b.fill(nothing, row_sizes)],
         [whole, rows],
         lambda s, v: [s.op(arith.MaxnumfOp, s.cast(v[0], wide), v[1])],
     )
-
-    def power(s: ScalarBuilder, v: Sequence[SSAValue]) -> SSAValue:
-        return s.op(math.ExpOp, s.op(arith.SubfOp, s.cast(v[0], wide), v[1]))
-
-    def share(s: ScalarBuilder, part: SSAValue, total: SSAValue) -> SSAValue:
-        if not reciprocal:
-            return s.cast(s.op(arith.DivfOp, part, total), target)
-        inverse = s.op(arith.DivfOp, s.number(1, wide), total)
-        return s.cast(s.op(arith.MulfOp, part, inverse), target)
-
-    if fused:
-        (total,) = b.compute(
-            [source, largest],
-            [b.fill(zero, row_sizes)],
-            [whole, rows, rows],
-            lambda s, v: [s.op(arith.AddfOp, power(s, v), v[2])],
-        )
-        (result,) = b.compute(
-            [source, largest, total],
-            [out],
-            [whole, rows, rows, whole],
-            lambda s, v: [share(s, power(s, v), v[2])],
-        )
-        return result
+    if form.zero_masked_rows:
+        # exp(-infinity - 0) is 0, but exp(-infinity - -infinity) is NaN.
+        largest = replaced(largest, -float("inf"), 0, row_sizes, b)
+    if form.fused:
+        total = sum_of([source, largest], power)
+        return shares([source, largest, total], power)
     (powers,) = b.compute(
         [source, largest],
         [b.empty(wide, sizes)],
         [whole, rows, whole],
         lambda s, v: [power(s, v)],
     )
-    (total,) = b.compute(
-        [powers],
-        [b.fill(zero, row_sizes)],
-        [whole, rows],
-        lambda s, v: [s.op(arith.AddfOp, v[0], v[1])],
-    )
-    (result,) = b.compute(
-        [powers, total],
-        [out],
-        [whole, rows, whole],
-        lambda s, v: [share(s, v[0], v[1])],
-    )
-    return result
+    total = sum_of([powers], lambda s, v: v[0])
+    return shares([powers, total], lambda s, v: v[0])
+
+
+def _share(
+    s: ScalarBuilder, part: SSAValue, total: SSAValue, target: Attribute, form: Form
+) -> SSAValue:
+    """part / total"""
+    if not form.reciprocal:
+        return s.cast(s.op(arith.DivfOp, part, total), target)
+    inverse = s.op(arith.DivfOp, s.number(1, part.type), total)
+    return s.cast(s.op(arith.MulfOp, part, inverse), target)
+
+
+def replaced(
+    x: SSAValue, old: float, new: float, sizes: Sequence[Size], b: TensorBuilder
+) -> SSAValue:
+    """x == old ? new : x"""
+
+    def body(s: ScalarBuilder, v: Sequence[SSAValue]) -> list[SSAValue]:
+        test = s.op(arith.CmpfOp, v[0], s.number(old, v[0].type), arg="oeq")
+        return [s.select(test, s.number(new, v[0].type), v[0])]
+
+    kind = element_type(x)
+    return b.compute([x], [b.empty(kind, sizes)], [AffineMap.identity(len(sizes))] * 2, body)[0]
 
 
 def online_softmax(

@@ -153,3 +153,24 @@ func.func @warpgroups(%q: memref<1x128x64xf16>, %k: memref<1x128x64xf16>, %v: me
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// Two batches in one workgroup are no tile of a warpgroup. Rows of -infinity are divided by 1.
+// WARPGROUPS-LABEL: func.func @no_warpgroups_for_two_batches
+// WARPGROUPS-NOT:     nvgpu.tma
+// WARPGROUPS-NOT:     nvgpu.warpgroup.mma
+// WARPGROUPS:         arith.cmpf oeq
+// WARPGROUPS:         arith.select
+// WARPGROUPS:         arith.divf
+func.func @no_warpgroups_for_two_batches(%q: memref<2x128x64xf16>, %k: memref<2x128x64xf16>, %v: memref<2x128x128xf16>, %o: memref<2x128x128xf16>) {
+  %scale = arith.constant 0.125 : f32
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.attention {indexing_maps = [#q, #k, #v, #s, #o], zero_masked_rows,
+                               lowering_config = #iree_codegen.lowering_config<{block = [128]}>}
+        ins(%q, %k, %v, %scale : memref<2x128x64xf16>, memref<2x128x64xf16>, memref<2x128x128xf16>, f32)
+        outs(%o : memref<2x128x128xf16>) {
+    ^bb0(%score: f32):
+      iree_linalg_ext.yield %score : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

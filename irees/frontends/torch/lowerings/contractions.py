@@ -1,12 +1,11 @@
-"""Matrix products, einsum and attention."""
+"""Matrix products and einsum."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from ...builder import Size, Tensor, contractions, reductions, shapes
-from ...builder.dtypes import BOOL, F32, INDEX
+from ...builder import Size, Tensor, contractions, shapes
+from ...builder.dtypes import F32, INDEX
 from ..calls import Call, NotLowered, lowers, lowers_named
 from ..operators import aten
 
@@ -219,95 +218,3 @@ def grouped_mm_backward(
     zeros = [b.full(0, call.dtype(i), call.shape(i)) for i in (0, 1)]
     back = _grouped(call, gradient, shapes.transpose(b, y, [0, 2, 1]), offsets, zeros[0])
     return back, _grouped(call, shapes.transpose(b, x, [1, 0]), gradient, offsets, zeros[1])
-
-
-# --- attention ---
-
-
-def attention(
-    call: Call,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    causal: bool,
-    scale: float | None,
-    grouped: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """
-    softmax(query @ key^T * scale + mask) @ value, and the logsumexp of the scores.
-
-    A bool mask keeps elements where it is true. Fully masked rows are 0.
-    """
-    b = call.b
-    if grouped:
-        key, value = (_repeat_heads(call, t, query.shape[-3]) for t in (key, value))
-    width = query.shape[-1]
-    assert isinstance(width, int)
-    factor = 1 / math.sqrt(width) if scale is None else scale
-    scores = contractions.matmul(b, query, shapes.transpose(b, key, _swapped(key.rank)))
-    wide = scores.dtype
-    scores = b.map(lambda v: v * factor, scores)
-    if causal:
-        rank = scores.rank
-        scores = b.structured(
-            [scores], [b.empty(wide, scores.shape)],
-            [b.broadcast_map(scores.shape, scores.shape)] * 2, [False] * rank,
-            lambda s, v, _: (s.index(rank - 1) <= s.index(rank - 2)).where(v, float("-inf")),
-        )[0]  # fmt: skip
-    if mask is not None:
-        scores = b.map(
-            lambda v, m: m.where(v, float("-inf")) if m.dtype is BOOL else v + m.to(wide),
-            scores, mask,
-        )  # fmt: skip
-    last = [scores.rank - 1]
-    weights = reductions.softmax(b, scores, last[0])
-    if mask is not None:
-        top = reductions.keep_dims(b, scores, reductions.max_(b, scores, last), last)
-        weights = b.map(lambda w, m: (m == float("-inf")).where(0.0, w), weights, top)
-    if wide is not value.dtype:
-        weights = b.cast(weights, value.dtype)
-    result = contractions.matmul(b, weights, value)
-    return b.cast(result, call.dtype()), scores
-
-
-def _swapped(rank: int) -> list[int]:
-    return [*range(rank - 2), rank - 1, rank - 2]
-
-
-def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
-    """Repeats each head of x for its group of query heads."""
-    b, mine = call.b, x.shape[-3]
-    if mine == heads:
-        return x
-    assert isinstance(mine, int)
-    assert isinstance(heads, int)
-    lead, tail = list(x.shape[:-2]), list(x.shape[-2:])
-    wide = shapes.broadcast_to(b, shapes.reshape(b, x, [*lead, 1, *tail]),
-                               [*lead, heads // mine, *tail])  # fmt: skip
-    return shapes.reshape(b, wide, [*lead[:-1], heads, *tail])
-
-
-@lowers(aten.scaled_dot_product_attention.default)
-def scaled_dot_product_attention(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
-    dropout: float, causal: bool, *, scale: float | None, enable_gqa: bool,
-) -> Tensor:  # fmt: skip
-    """softmax(query @ key^T * scale + mask) @ value"""
-    if dropout:
-        raise NotLowered
-    return attention(call, query, key, value, mask, causal, scale, enable_gqa)[0]
-
-
-@lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
-def flash_attention(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool,
-    *, attn_mask: Tensor | None, scale: float | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Attention, and the logsumexp of the scores for the backward pass"""
-    if dropout:
-        raise NotLowered
-    result, scores = attention(call, query, key, value, attn_mask, causal, scale, grouped=True)
-    sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])
-    # PyTorch's shape of the logsumexp is (batch, heads, queries).
-    return result, call.b.cast(sums, call.dtype(1))

@@ -123,7 +123,7 @@ def own_tiles(
         roles, blocking = roles_of(op), attention_blocking(op, machine)
         assert roles is not None
         rows = NVIDIA.attention_rows if blocking is None else blocking.rows
-        tiles = attention_tiles(group, attention, roles.m[-1], rows)
+        tiles = attention_tiles(group, attention, roles.row, rows)
         return tiles, NVIDIA.threads if blocking is None else (attention, blocking)
     heavy = next(
         (
@@ -158,7 +158,7 @@ def attention_blocking(op: ext.AttentionOp, machine: Machine) -> AttentionBlocki
         reason = why_no_warpgroups(
             op, machine.warpgroup_kinds, blocking.rows, machine.warpgroup_shared_bytes
         )
-        tiles = {roles.m[-1]: blocking.rows} | {loop: 1 for loop in roles.batch}
+        tiles = {roles.row: blocking.rows} | {loop: 1 for loop in roles.outer}
         found = workgroups(roles.sizes, tiles, NVIDIA.assumed_trip_count)
         last = count == NVIDIA.attention_warpgroups[-1]
         if reason is None and found < machine.workgroups and not last:

@@ -3,7 +3,8 @@ Groups ops into single tile loops, for the pipeline.
 
 Ops are visited in order. Each joins the group of a producer if every value inside the group is
 written and read in the same tile (`analysis/distribution.py`). A group contains at most one
-contraction and keeps all its parallel loops. Other groups must keep enough independent tiles.
+contraction or attention, and keeps all its parallel loops. Other groups must keep enough
+independent tiles.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.body_weight import Weights
-from irees.analysis.contractions import is_contraction
-from irees.analysis.distribution import Group, Loops, classes_of, loops_of
+from irees.analysis.distribution import Group, Loops, classes_of, leads, loops_of
 from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
 from irees.interfaces import loops_model_of
@@ -183,7 +183,7 @@ class TileGroups:
         """Whether these ops can share the tiles of a group and enough tiles remain."""
         if not group or not more or len(group) + len(more) > COMMON.kernel_ops:
             return False
-        if any(_is_contraction(m.op) for m in more):
+        if any(leads(m.op) for m in more):
             return False
         if self.weights.too_heavy(*(m.op for m in (*group, *more))):
             return False
@@ -191,7 +191,7 @@ class TileGroups:
         joined = classes_of(members)
         if not joined:
             return False
-        if heavy := [m for m in group if _is_contraction(m.op)]:
+        if heavy := [m for m in group if leads(m.op)]:
             kept = {c[members.index(heavy[0])] for c in joined}
             wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
             return wanted <= kept
@@ -221,10 +221,6 @@ def _tensors_read(draft: Draft) -> set[SSAValue]:
     """Returns the tensors that a group reads but does not write."""
     made = {access.buffer for m in draft.members for access in m.accesses if access.writes}
     return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
-
-
-def _is_contraction(op: Operation) -> bool:
-    return isinstance(op, linalg.GenericOp) and is_contraction(op)
 
 
 def clone_cheap(region: DispatchRegionOp) -> None:

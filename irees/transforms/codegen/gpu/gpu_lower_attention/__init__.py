@@ -23,9 +23,9 @@ matrix instructions can load, scores never leave registers (`register_attention.
 copy them, warpgroups compute both products (`warpgroup_attention.py`).
 
 A row whose scores are all -infinity so far contributes nothing; if all of them are, the result is
-NaN (0 / 0). With f16 or bf16 operands, the exponentials are rounded to that type before the second
-product. `irees-decompose-attention` leaves this pass only ops that are large enough to pay off, and
-none with `fp=strict`.
+NaN (0 / 0), or 0 with `zero_masked_rows`. With f16 or bf16 operands, the exponentials are rounded
+to that type before the second product. `irees-decompose-attention` leaves this pass only ops that
+are large enough to pay off, and none with `fp=strict`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,12 @@ from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.codegen.gpu.gpu_lower_attention.powers import maximum, power, score_for_powers
+from irees.transforms.codegen.gpu.gpu_lower_attention.powers import (
+    divisor,
+    maximum,
+    power,
+    score_for_powers,
+)
 from irees.transforms.codegen.gpu.gpu_lower_attention.register_attention import (
     RegisterAttention,
 )
@@ -62,6 +67,7 @@ from irees.transforms.codegen.gpu.utils.attention_forms import (
     fewest_workgroups,
     why_no_warpgroups,
     why_no_warps,
+    why_not_one_tile,
 )
 from irees.transforms.codegen.gpu.utils.blocking import (
     ATTENTION_BLOCKING,
@@ -142,6 +148,8 @@ class Attention:
             body()
         if end < whole:
             self._tile(end, whole - end, at)
+        if op.zero_masked_rows is not None:
+            self._compute([], self.total, self.rows, [], at, lambda s, v: divisor(v[0], s))
         self._compute(
             [(self.result, result), (self.total, self.rows)], op.output, self.maps[-1], [], at,
             lambda s, v: s.cast(s.op(arith.DivfOp, v[0], v[1]), v[2].type),
@@ -300,6 +308,7 @@ class GpuLowerAttentionPass(ModulePass):
         if blocking is not None:
             room = gpu.shared_opt_in_bytes
             reason = why_no_warpgroups(op, gpu.warpgroup_kinds, blocking.rows, room)
+            reason = reason or why_not_one_tile(op, blocking.rows)
             if reason is None and may_rewrite(self.name, op, "by warpgroups"):
                 set_threads(loop, blocking.threads)
                 self._bound(loop, room, fewest_workgroups(op, blocking))

@@ -43,6 +43,12 @@ def power(difference: SSAValue, s: ScalarBuilder) -> SSAValue:
     return s.op(math.Exp2Op, difference, fastmath=APPROXIMATE)
 
 
+def divisor(total: SSAValue, s: ScalarBuilder) -> SSAValue:
+    """total == 0 ? 1 : total, for rows of which each power is 0"""
+    zero, one = s.number(0.0, total.type), s.number(1.0, total.type)
+    return s.select(s.op(arith.CmpfOp, total, zero, arg="oeq"), one, total)
+
+
 def is_positive(value: SSAValue) -> bool:
     """Whether a float is a finite constant above 0."""
     op = value.owner

@@ -75,7 +75,7 @@ class RegisterAttention:
         assert roles is not None
         self.roles = roles
         self.maps = [loops_in(m.data) for m in op.indexing_maps]
-        (self.m,), (self.k1,), (self.k2,), (self.n,) = roles.m, roles.k1, roles.k2, roles.n
+        self.m, (self.k1,), (self.k2,), (self.n,) = roles.row, roles.k1, roles.k2, roles.n
         self.keys, self.depth, self.width = (roles.sizes[x] for x in (self.k2, self.k1, self.n))
         self.columns = self._keys_per_tile()
         assert isinstance(op.query.type, MemRefType)
@@ -143,7 +143,11 @@ class RegisterAttention:
         results = self._times_values(words, results, slot, b)
         _, total, *results = body([following, total, *results])
         self._end(at)
-        self._store(self._row_sum(total, at), results, at)
+        total = self._row_sum(total, at)
+        if self.op.zero_masked_rows is not None:
+            masked = at.insert(arith.CmpfOp(total, zero, "oeq")).results[0]
+            total = at.insert(arith.SelectOp(masked, self._number(1.0, at), total)).results[0]
+        self._store(total, results, at)
 
     def _begin(self, at: IndexBuilder) -> None:
         """Loads the queries, and starts to copy the first tile of keys and values."""

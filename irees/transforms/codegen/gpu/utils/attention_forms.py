@@ -46,7 +46,7 @@ def why_no_registers(op: ext.AttentionOp, kinds: Sequence[str]) -> str | None:
     elements = {str(v.type.element_type) for v in operands}  # type: ignore[attr-defined]
     if len(elements) != 1 or not elements <= {"f16", "bf16"} & set(kinds):
         return "no halves, or no matrix instructions for them"
-    if any(len(r) != 1 for r in (roles.m, roles.k1, roles.k2, roles.n)):
+    if any(len(r) != 1 for r in (roles.k1, roles.k2, roles.n)):
         return "several loops have one role"
     if roles.sizes[roles.k2[0]] <= 0:
         return "an unknown number of keys"
@@ -92,16 +92,23 @@ def columns_of(op: ext.AttentionOp, room: int) -> int | None:
     return None
 
 
+def why_not_one_tile(op: ext.AttentionOp, rows: int) -> str | None:
+    """Returns why an op in a workgroup is no tile of at most `rows` rows of one batch, or None."""
+    roles = roles_of(op)
+    assert roles is not None
+    if any(roles.sizes[loop] != 1 for loop in roles.outer):
+        return "several batches"
+    return f"more than {rows} rows" if roles.sizes[roles.row] > rows else None
+
+
 def why_no_warps(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | None:
     """Returns why the scores of an op cannot stay in registers of `mma.sync`, or None."""
     if (reason := why_no_registers(op, kinds)) is not None:
         return reason
     roles = roles_of(op)
     assert roles is not None
-    if any(roles.sizes[loop] != 1 for loop in roles.batch):
-        return "several batches"
-    if roles.sizes[roles.m[0]] > NVIDIA.attention_rows:
-        return f"more than {NVIDIA.attention_rows} rows"
+    if (reason := why_not_one_tile(op, NVIDIA.attention_rows)) is not None:
+        return reason
     if columns_of(op, room) is None:
         least = shared_bytes(roles, NVIDIA.register_keys[-1])
         return f"{least} bytes of shared memory, and {room} at most"
@@ -124,12 +131,12 @@ def boxes_of_attention(op: ext.AttentionOp) -> tuple[Box, Box, Box] | str:
     keys = NVIDIA.attention_columns
     found: list[Box] = []
     sides = (
-        ("queries", roles.m, WARPGROUP_ROWS, roles.k1, POINTS),
+        ("queries", (roles.row,), WARPGROUP_ROWS, roles.k1, POINTS),
         ("keys", roles.k2, keys, roles.k1, POINTS),
         ("values", roles.n, POINTS, roles.k2, keys),
     )
     for operand, (name, loops, extent, depth, steps) in enumerate(sides):
-        finder = BoxFinder(op, operand, roles.sizes, tuple(roles.batch))
+        finder = BoxFinder(op, operand, roles.sizes, roles.outer)
         box = finder.find(loops, extent, depth, steps)
         if isinstance(box, str):
             return f"the operand of the {name} {box}"
@@ -153,7 +160,7 @@ def why_no_warpgroups(
     depth, width = roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]]
     if depth % POINTS or width not in WIDTHS:
         return f"rows of {depth} and {width} features, not of multiples of {POINTS}"
-    if roles.sizes[roles.m[0]] == 1:
+    if roles.sizes[roles.row] == 1:
         return "one row"
     if (needed := shared_bytes_of(op, rows)) > room:
         return f"{needed} bytes of shared memory, and {room} at most"
