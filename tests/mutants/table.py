@@ -1583,4 +1583,12 @@ MUTANTS = (
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
     *DEVICE_MUTANTS,
+    Mutant(
+        "A195",
+        "loops are joined though an operand has them in another order",
+        "irees/transforms/utils/joined_loops.py",
+        "if loops[done : done + len(group)] != list(group):",
+        "if len(loops[done : done + len(group)]) != len(group):",
+        ("tests/test_filecheck.py::test_lit[transforms/global_opt]",),
+    ),
 )

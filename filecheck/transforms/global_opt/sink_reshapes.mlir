@@ -127,3 +127,96 @@ func.func @no_second_shape(%x: tensor<2x3xf32>, %y: tensor<6x5xf32>) -> tensor<6
   } -> tensor<6x5xf32>
   return %r : tensor<6x5xf32>
 }
+
+
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#last = affine_map<(d0, d1, d2) -> (d2)>
+
+// What reads an expanded result runs over the dims from before, and so does what reads that: rows of a batch are one loop.
+// A fill that starts a sum is made in the other shape.
+// CHECK-LABEL: func.func @rows_of_a_batch
+// CHECK:         %[[P:.*]] = linalg.generic {{.*}}"reduction"]} {{.*}} outs(%{{.*}} : tensor<6x4xf32>)
+// CHECK:         %[[Z:.*]] = tensor.collapse_shape %z {{\[\[}}0, 1], [2]] : tensor<2x3x4xf32> into tensor<6x4xf32>
+// CHECK:         %[[A:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[P]], %[[Z]], %bias : tensor<6x4xf32>, tensor<6x4xf32>, tensor<4xf32>)
+// CHECK:         %[[F:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<6xf32>)
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[A]] : tensor<6x4xf32>) outs(%[[F]] : tensor<6xf32>)
+// CHECK:         %[[R:.*]] = tensor.expand_shape %[[S]] {{\[\[}}0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>
+// CHECK:         func.return %[[R]]
+func.func @rows_of_a_batch(%x: tensor<6x5xf32>, %w: tensor<5x4xf32>, %o: tensor<6x4xf32>, %z: tensor<2x3x4xf32>, %bias: tensor<4xf32>) -> tensor<2x3xf32> {
+  %e = tensor.empty() : tensor<2x3x4xf32>
+  %f = tensor.empty() : tensor<2x3xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<6x5xf32>, tensor<5x4xf32>) outs(%o : tensor<6x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %v = arith.addf %m, %c : f32
+    linalg.yield %v : f32
+  } -> tensor<6x4xf32>
+  %q = tensor.expand_shape %p [[0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+  %s = linalg.generic {indexing_maps = [#id3, #id3, #last, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%q, %z, %bias : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xf32>) outs(%e : tensor<2x3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+    %m = arith.addf %a, %b : f32
+    %v = arith.addf %m, %c : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3x4xf32>
+  %n = linalg.generic {indexing_maps = [#id2], iterator_types = ["parallel", "parallel"]} outs(%f : tensor<2x3xf32>) {
+  ^bb0(%d: f32):
+    %zero = arith.constant 0.0 : f32
+    linalg.yield %zero : f32
+  } -> tensor<2x3xf32>
+  %r = linalg.generic {indexing_maps = [#id3, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%s : tensor<2x3x4xf32>) outs(%n : tensor<2x3xf32>) {
+  ^bb0(%a: f32, %d: f32):
+    %v = arith.addf %a, %d : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3xf32>
+  return %r : tensor<2x3xf32>
+}
+
+// Sizes that are known at run time are those of the reshape.
+// CHECK-LABEL: func.func @dynamic_rows
+// CHECK:         %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<?x4xf32>)
+// CHECK:         %[[A:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[P]] : tensor<?x4xf32>)
+// CHECK:         tensor.expand_shape %[[A]] {{\[\[}}0, 1], [2]] output_shape [%b, %t, 4] : tensor<?x4xf32> into tensor<?x?x4xf32>
+func.func @dynamic_rows(%x: tensor<?x4xf32>, %b: index, %t: index) -> tensor<?x?x4xf32> {
+  %p = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?x4xf32>) outs(%x : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x4xf32>
+  %q = tensor.expand_shape %p [[0, 1], [2]] output_shape [%b, %t, 4] : tensor<?x4xf32> into tensor<?x?x4xf32>
+  %e = tensor.empty(%b, %t) : tensor<?x?x4xf32>
+  %s = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%q : tensor<?x?x4xf32>) outs(%e : tensor<?x?x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.rsqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x?x4xf32>
+  return %s : tensor<?x?x4xf32>
+}
+
+// Heads that change places, a scale of heads alone, and a sum over one of the dims keep their loops.
+// CHECK-LABEL: func.func @no_loops_to_join
+// CHECK-COUNT-3: linalg.generic {{.*}} ins(%{{.*}} : tensor<2x3x4xf32>
+func.func @no_loops_to_join(%x: tensor<6x4xf32>, %h: tensor<3xf32>, %f: tensor<2x4xf32>) -> (tensor<3x2x4xf32>, tensor<2x3x4xf32>, tensor<2x4xf32>) {
+  %e = tensor.empty() : tensor<2x3x4xf32>
+  %t = tensor.empty() : tensor<3x2x4xf32>
+  %p = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<6x4xf32>) outs(%x : tensor<6x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<6x4xf32>
+  %q = tensor.expand_shape %p [[0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+  %r = linalg.generic {indexing_maps = [#id3, affine_map<(d0, d1, d2) -> (d1, d0, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%q : tensor<2x3x4xf32>) outs(%t : tensor<3x2x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x2x4xf32>
+  %s = linalg.generic {indexing_maps = [#id3, affine_map<(d0, d1, d2) -> (d1)>, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%q, %h : tensor<2x3x4xf32>, tensor<3xf32>) outs(%e : tensor<2x3x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3x4xf32>
+  %u = linalg.generic {indexing_maps = [#id3, affine_map<(d0, d1, d2) -> (d0, d2)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%q : tensor<2x3x4xf32>) outs(%f : tensor<2x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.addf %a, %o : f32
+    linalg.yield %v : f32
+  } -> tensor<2x4xf32>
+  return %r, %s, %u : tensor<3x2x4xf32>, tensor<2x3x4xf32>, tensor<2x4xf32>
+}

@@ -1,10 +1,21 @@
 """
-Sinks `tensor.collapse_shape` below elementwise ops.
+Sinks reshapes below the ops that read them.
 
-A reshape is free, but the ops before and after it have different loops and do not fuse. An
-elementwise op can iterate over the uncollapsed dims instead, and then fuses with the producer of
-its operand. This makes a group norm a single kernel: its sums and scale are per group, the scaled
-tensor is per channel.
+A reshape is free, but the ops before and after it have different loops and do not fuse. An op that
+reads an expanded tensor can iterate over the dims of that tensor before it was expanded, and then
+fuses with its producer: the bias, activation and residual of a matrix product whose rows are the
+tokens of a batch.
+
+    %e = tensor.expand_shape %p [[0, 1], [2]] : tensor<256x64xf32> into tensor<2x128x64xf32>
+    %r = linalg.generic ins(%e, %y : tensor<2x128x64xf32>, tensor<2x128x64xf32>) { addf }
+  =>
+    %c = tensor.collapse_shape %y [[0, 1], [2]] : tensor<2x128x64xf32> into tensor<256x64xf32>
+    %a = linalg.generic ins(%p, %c : tensor<256x64xf32>, tensor<256x64xf32>) { addf }
+    %r = tensor.expand_shape %a [[0, 1], [2]] : tensor<256x64xf32> into tensor<2x128x64xf32>
+
+This needs loops of one kind that each operand has side by side, or not at all. Conversely, an
+elementwise op can iterate over the dims of a collapsed tensor. This makes a group norm a single
+kernel: its sums and scale are per group, the scaled tensor is per channel.
 
     %c = tensor.collapse_shape %s [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
     %r = linalg.generic ins(%x, %c : tensor<128x9xf32>, tensor<128xf32>) { mulf }
@@ -13,9 +24,10 @@ tensor is per channel.
     %m = linalg.generic ins(%e, %s : tensor<32x4x9xf32>, tensor<32x4xf32>) { mulf }
     %r = tensor.collapse_shape %m [[0, 1], [2]] : tensor<32x4x9xf32> into tensor<128x9xf32>
 
-The pass skips ops that read another generic directly (they already share its loops), reductions,
-dynamic shapes, reshapes of arguments and constants, and ops whose last loop would become shorter
-than `COMMON.vector_loop`. IREE: `SinkReshapes`; MLIR: `fuseByExpansion`.
+The pass skips ops that read another generic directly (they already share its loops), reshapes of
+arguments and constants, and, of collapses, reductions, dynamic shapes, and ops whose last loop
+would become shorter than `COMMON.vector_loop`. IREE: `SinkReshapes`, `CollapseDimensions`; MLIR:
+`fuseByExpansion`, `fuseByCollapsing`.
 """
 
 from __future__ import annotations
@@ -29,20 +41,25 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
+from irees.transforms.utils.joined_loops import join_loops
 from irees.transforms.utils.reshapes import (
+    Groups,
     Refused,
     collapse,
     expand_loops,
     fold_expand,
     joined_dims,
+    permutes,
     split_loops,
 )
-from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.shapes import IndexBuilder, Size, mixed, reassociation
 from irees.transforms.utils.structured import is_parallel, iterators, maps
 from irees.transforms.utils.unused_results import erase_dead_code
 
@@ -112,6 +129,62 @@ def sink(op: linalg.GenericOp) -> bool:
     return True
 
 
+def loops_to_join(op: linalg.GenericOp, position: int) -> tuple[Groups, dict[int, Size]] | None:
+    """
+    Returns all loops, grouped by the dims that the reshape of an input expands, and the trip counts
+    of those in groups of several; None if the input is no expanded result of a generic, or if its
+    loops are not consecutive.
+    """
+    reshape, indexing = op.operands[position].owner, maps(op)[position]
+    if not isinstance(reshape, tensor.ExpandShapeOp) or not permutes(indexing):
+        return None
+    if not isinstance(reshape.src.owner, linalg.GenericOp):
+        return None
+    loops = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
+    joined = grouped(loops, reassociation(reshape), len(iterators(op)))
+    if joined is None:
+        return None
+    sizes = mixed(reshape.static_output_shape.get_values(), reshape.dynamic_output_shape)
+    inside = {loop for group in joined if len(group) > 1 for loop in group}
+    return joined, {loop: size for loop, size in zip(loops, sizes, strict=True) if loop in inside}
+
+
+def grouped(loops: Sequence[int], groups: Groups, count: int) -> Groups | None:
+    """Returns `count` loops in the groups of the dims that they index; None if not in order."""
+    found = [[loops[axis] for axis in group] for group in groups if len(group) > 1]
+    if not found or any(g != list(range(g[0], g[0] + len(g))) for g in found):
+        return None
+    starts, inside = {g[0]: g for g in found}, {loop for g in found for loop in g}
+    return [starts.get(d, [d]) for d in range(count) if d in starts or d not in inside]
+
+
+def is_fused_elsewhere(op: linalg.GenericOp) -> bool:
+    """Whether an op reads an elementwise op that nothing else reads: both share their loops."""
+    return any(
+        isinstance(value.owner, linalg.GenericOp)
+        and is_parallel(value.owner)
+        and len(list(value.uses)) == 1
+        for value in op.inputs
+    )
+
+
+def sink_expanded(op: linalg.GenericOp) -> bool:
+    """generic ins(expand(%x), %y)  =>  expand(generic ins(%x, collapse(%y)))"""
+    for position in range(len(op.inputs)):
+        found = loops_to_join(op, position)
+        if found is None or is_fused_elsewhere(op):
+            continue
+        if not may_rewrite(NAME, op, "sink of tensor.expand_shape"):
+            return False
+        try:
+            join_loops(op, *found)
+        except Refused as why:
+            remark("missed", NAME, op, f"loops are not joined: {why}")
+            continue
+        return True
+    return False
+
+
 def clean(block: Block) -> None:
     """expand(empty)  =>  empty; erases dead ops, which would count as users."""
     for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
@@ -130,6 +203,8 @@ class SinkReshapesPass(ModulePass):
         for block in {o.parent_block(): None for o in op.walk() if isinstance(o, linalg.GenericOp)}:
             assert block is not None
             changed = False
+            for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
+                changed |= sink_expanded(inner)
             for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
                 if is_parallel(inner) and not reads_an_op(inner):
                     changed |= sink(inner)

@@ -134,7 +134,7 @@ def expand_loops(
     """
     at = IndexBuilder(InsertPoint.before(op))
     old_maps = maps(op)
-    if any(not _permutes(m) for m in old_maps):
+    if any(not permutes(m) for m in old_maps):
         raise Refused("an operand is indexed by more than plain loops")
     indices = [o for o in op.body.walk() if isinstance(o, linalg.IndexOp)]
     if any(o.dim.value.data in loops for o in indices):
@@ -209,7 +209,8 @@ def expand_loops(
     Rewriter.replace_op(op, [], results)
 
 
-def _permutes(map_: AffineMap) -> bool:
+def permutes(map_: AffineMap) -> bool:
+    """Whether a map's results are distinct loops."""
     dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     return len(dims) == len(map_.results) == len(set(dims))
 
@@ -284,7 +285,7 @@ def fold_collapse(op: tensor.CollapseShapeOp) -> bool:
     if isinstance(source, tensor.EmptyOp) and groups:
         known = mixed(source.tensor.type.get_shape(), source.dynamic_sizes)
         sizes = [at.product([known[i] for i in group]) for group in groups]
-        Rewriter.replace_op(op, [], [_empty(sizes, op.result.type, at)])
+        Rewriter.replace_op(op, [], [empty(sizes, op.result.type, at)])
         return True
     return False
 
@@ -312,12 +313,13 @@ def fold_expand(op: tensor.ExpandShapeOp) -> bool:
         Rewriter.replace_op(op, [], [expand(source.src, joined, sizes, op.result.type, at)])
         return True
     if isinstance(source, tensor.EmptyOp) and groups:
-        Rewriter.replace_op(op, [], [_empty(sizes, op.result.type, at)])
+        Rewriter.replace_op(op, [], [empty(sizes, op.result.type, at)])
         return True
     return False
 
 
-def _empty(sizes: Sequence[Size], type: TensorType, at: IndexBuilder) -> SSAValue:
+def empty(sizes: Sequence[Size], type: TensorType, at: IndexBuilder) -> SSAValue:
+    """tensor.empty; dynamic dims of `type` get their values from `sizes`."""
     dynamic = [
         at.value(s) for s, n in zip(sizes, type.get_shape(), strict=True) if n == DYNAMIC_INDEX
     ]
