@@ -115,8 +115,8 @@ SHAPES = """
 """
 
 FUSION = """
-    fold-unit-extent-dims compute-extracted-elements fold-constants fold-constant-gathers
-    sink-reshapes fuse-elementwise-ops tabulate-index-expressions
+    fold-unit-extent-dims bubble-up-extract-slices compute-extracted-elements fold-constants
+    fold-constant-gathers sink-reshapes fuse-elementwise-ops tabulate-index-expressions
     fold-constants fold-reciprocals fold-affine-epilogues
     propagate-blocked-layouts convert-conv2d-to-winograd pack-constant-operands split-reductions
     split-sorts widen-half-arith canonicalize cse merge-variance-passes fuse-sibling-reductions
@@ -277,7 +277,7 @@ OPTIONAL = frozenset(
     irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-lower-scans
     irees-gpu-use-bulk-copies irees-gpu-lower-contractions irees-gpu-lower-reductions
     irees-gpu-lower-transposes irees-gpu-stream-k irees-split-reductions irees-split-sorts
-    irees-tabulate-index-expressions
+    irees-tabulate-index-expressions irees-bubble-up-extract-slices
     """.split()
 )
 """

@@ -642,7 +642,45 @@ def resampled_is_right(program) -> bool:
     return np.array_equal(program(x), x[[0, 0, 1, 2, 2, 3]])
 
 
+# Parts of a product with the dims in another order, their heads, and a bias of a batch.
+PARTS = """
+#id = affine_map<(b, s, c) -> (b, s, c)>
+func.func @main(%x: tensor<6x4xf32>, %w: tensor<4x16xf32>, %bias: tensor<16xf32>) -> (tensor<2x8x3xf32>, tensor<2x3x2x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %u = tensor.empty() : tensor<6x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%u : tensor<6x16xf32>) -> tensor<6x16xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<6x4xf32>, tensor<4x16xf32>) outs(%f : tensor<6x16xf32>) -> tensor<6x16xf32>
+  %h = tensor.expand_shape %m [[0, 1], [2]] output_shape [2, 3, 16] : tensor<6x16xf32> into tensor<2x3x16xf32>
+  %e = tensor.empty() : tensor<2x3x16xf32>
+  %a = linalg.generic {indexing_maps = [#id, affine_map<(b, s, c) -> (c)>, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%h, %bias : tensor<2x3x16xf32>, tensor<16xf32>) outs(%e : tensor<2x3x16xf32>) {
+  ^bb0(%v: f32, %c: f32, %o: f32):
+    %r = arith.addf %v, %c : f32
+    linalg.yield %r : f32
+  } -> tensor<2x3x16xf32>
+  %i = tensor.empty() : tensor<2x16x3xf32>
+  %t = linalg.generic {indexing_maps = [#id, affine_map<(b, s, c) -> (b, c, s)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%a : tensor<2x3x16xf32>) outs(%i : tensor<2x16x3xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<2x16x3xf32>
+  %p = tensor.extract_slice %t[0, 0, 0] [2, 8, 3] [1, 1, 1] : tensor<2x16x3xf32> to tensor<2x8x3xf32>
+  %q = tensor.extract_slice %a[0, 0, 8] [2, 3, 8] [1, 1, 1] : tensor<2x3x16xf32> to tensor<2x3x8xf32>
+  %r = tensor.expand_shape %q [[0], [1], [2, 3]] output_shape [2, 3, 2, 4] : tensor<2x3x8xf32> into tensor<2x3x2x4xf32>
+  return %p, %r : tensor<2x8x3xf32>, tensor<2x3x2x4xf32>
+}
+"""
+
+
+def parts_are_right(program) -> bool:
+    """Sums of small integers are exact."""
+    x, w = (np.arange(n, dtype=np.float32).reshape(-1, m) % 7 for n, m in ((24, 4), (64, 16)))
+    bias = np.arange(16, dtype=np.float32)
+    found, expected = program(x, w, bias), (x @ w + bias).reshape(2, 3, 16)
+    wanted = expected[..., :8].swapaxes(1, 2), expected[..., 8:].reshape(2, 3, 2, 4)
+    return all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
 PROGRAMS = {
+    "parts": (PARTS, parts_are_right),
     "resampled": (RESAMPLED, resampled_is_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -44,6 +44,11 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
+
+
+def is_view(op: Operation) -> bool:
+    """Whether an op is a slice without steps, which a kernel can read where it lies."""
+    return isinstance(op, tensor.ExtractSliceOp) and {*op.static_strides.get_values()} <= {1}
 
 
 def leads(op: Operation) -> bool:

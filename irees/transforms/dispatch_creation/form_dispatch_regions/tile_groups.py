@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.body_weight import Weights
-from irees.analysis.distribution import Group, Loops, classes_of, leads, loops_of
+from irees.analysis.distribution import Group, Loops, classes_of, is_view, leads, loops_of
 from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
 from irees.interfaces import loops_model_of
@@ -46,7 +46,7 @@ def is_dispatched(op: Operation) -> bool:
 
 def is_cheap(op: Operation) -> bool:
     """Whether an op is so cheap that each kernel recomputes it."""
-    return isinstance(op, tensor.EmptyOp) or is_fill(op)
+    return isinstance(op, tensor.EmptyOp) or is_fill(op) or is_view(op)
 
 
 def is_large_splat(op: Operation) -> bool:
@@ -253,5 +253,5 @@ def _form_in_block(block: Block, limits: Limits) -> None:
     for left in [o for o in block.ops if is_cheap(o)][::-1]:
         if not any(r.uses for r in left.results):
             Rewriter.erase_op(left)
-        elif is_fill(left):
+        elif not isinstance(left, tensor.EmptyOp):
             clone_cheap(make_region([left]))

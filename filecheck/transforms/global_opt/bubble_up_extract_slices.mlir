@@ -1,0 +1,93 @@
+// RUN: xdsl-opt %s -p irees-bubble-up-extract-slices | filecheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#t = affine_map<(d0, d1) -> (d1, d0)>
+#in = affine_map<(b, s, i, h) -> (b, s, i, h)>
+#out = affine_map<(b, s, i, h) -> (i, b, h, s)>
+
+// Parts of a transposed tensor are transposed parts, without the loop that picks one; what drops its dim goes.
+// CHECK-LABEL: func.func @parts
+// CHECK:         %[[P:.*]] = tensor.extract_slice %x[0, 0, 0, 0] [2, 9, 1, 4] [1, 1, 1, 1] : tensor<2x9x3x4xf32> to tensor<2x9x4xf32>
+// CHECK:         %[[Q:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d2, d1)>]{{.*}} ins(%[[P]] : tensor<2x9x4xf32>) outs(%{{.*}} : tensor<2x4x9xf32>)
+// CHECK:         %[[S:.*]] = tensor.extract_slice %x[0, 0, 2, 0] [2, 9, 1, 4] [1, 1, 1, 1] : tensor<2x9x3x4xf32> to tensor<2x9x4xf32>
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[S]] : tensor<2x9x4xf32>) outs(%{{.*}} : tensor<2x4x9xf32>)
+// CHECK:         %[[V:.*]] = tensor.expand_shape %[[R]] {{\[\[}}0, 1], [2], [3]] output_shape [1, 2, 4, 9]
+// CHECK-NEXT:    func.return %[[Q]], %[[V]]
+func.func @parts(%x: tensor<2x9x3x4xf32>) -> (tensor<2x4x9xf32>, tensor<1x2x4x9xf32>) {
+  %e = tensor.empty() : tensor<3x2x4x9xf32>
+  %t = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<2x9x3x4xf32>) outs(%e : tensor<3x2x4x9xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x2x4x9xf32>
+  %p = tensor.extract_slice %t[0, 0, 0, 0] [1, 2, 4, 9] [1, 1, 1, 1] : tensor<3x2x4x9xf32> to tensor<1x2x4x9xf32>
+  %q = tensor.collapse_shape %p [[0, 1], [2], [3]] : tensor<1x2x4x9xf32> into tensor<2x4x9xf32>
+  %v = tensor.extract_slice %t[2, 0, 0, 0] [1, 2, 4, 9] [1, 1, 1, 1] : tensor<3x2x4x9xf32> to tensor<1x2x4x9xf32>
+  return %q, %v : tensor<2x4x9xf32>, tensor<1x2x4x9xf32>
+}
+
+// A copy that keeps the order of the dims is the part itself.
+// CHECK-LABEL: func.func @copy
+// CHECK-NEXT:    %[[P:.*]] = tensor.extract_slice %x[%n, 1] [%m, 2] [1, 1] : tensor<?x5xf32> to tensor<?x2xf32>
+// CHECK-NEXT:    func.return %[[P]]
+func.func @copy(%x: tensor<?x5xf32>, %e: tensor<?x5xf32>, %n: index, %m: index) -> tensor<?x2xf32> {
+  %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?x5xf32>) outs(%e : tensor<?x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?x5xf32>
+  %p = tensor.extract_slice %t[%n, 1] [%m, 2] [1, 1] : tensor<?x5xf32> to tensor<?x2xf32>
+  return %p : tensor<?x2xf32>
+}
+
+// Arithmetic that one slice reads is done for the slice; an operand without the dim stays whole.
+// CHECK-LABEL: func.func @arithmetic
+// CHECK:         %[[X:.*]] = tensor.extract_slice %x[0, 1] [4, 2] [1, 1] : tensor<4x5xf32> to tensor<4x2xf32>
+// CHECK-NOT:     tensor.extract_slice
+// CHECK:         linalg.generic {{.*}} ins(%[[X]], %y : tensor<4x2xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<4x2xf32>)
+// CHECK:           arith.addf
+func.func @arithmetic(%x: tensor<4x5xf32>, %y: tensor<4xf32>, %e: tensor<4x5xf32>) -> tensor<4x2xf32> {
+  %t = linalg.generic {indexing_maps = [#id, affine_map<(d0, d1) -> (d0)>, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x5xf32>, tensor<4xf32>) outs(%e : tensor<4x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  %p = tensor.extract_slice %t[0, 1] [4, 2] [1, 1] : tensor<4x5xf32> to tensor<4x2xf32>
+  return %p : tensor<4x2xf32>
+}
+
+// Heads of a part are a part of all heads.
+// CHECK-LABEL: func.func @heads
+// CHECK-NEXT:    %[[E:.*]] = tensor.expand_shape %x {{\[\[}}0], [1, 2]] output_shape [7, 6, 4] : tensor<7x24xf32> into tensor<7x6x4xf32>
+// CHECK-NEXT:    %[[P:.*]] = tensor.extract_slice %[[E]][0, 2, 0] [7, 2, 4] [1, 1, 1] : tensor<7x6x4xf32> to tensor<7x2x4xf32>
+// CHECK-NEXT:    func.return %[[P]]
+func.func @heads(%x: tensor<7x24xf32>) -> tensor<7x2x4xf32> {
+  %p = tensor.extract_slice %x[0, 8] [7, 8] [1, 1] : tensor<7x24xf32> to tensor<7x8xf32>
+  %h = tensor.expand_shape %p [[0], [1, 2]] output_shape [7, 2, 4] : tensor<7x8xf32> into tensor<7x2x4xf32>
+  return %h : tensor<7x2x4xf32>
+}
+
+// A part that begins within a head, steps, another reader, and arithmetic of two parts stay.
+// CHECK-LABEL: func.func @no_parts
+// CHECK:         tensor.extract_slice %x
+// CHECK-NEXT:    tensor.expand_shape
+// CHECK:         %[[T:.*]] = linalg.generic
+// CHECK:         tensor.extract_slice %[[T]][0, 0] [2, 4] [2, 1]
+// CHECK:         %[[U:.*]] = linalg.generic
+// CHECK:         tensor.extract_slice %[[U]]
+// CHECK-NEXT:    tensor.extract_slice %[[U]]
+func.func @no_parts(%x: tensor<7x24xf32>, %y: tensor<4x4xf32>, %e: tensor<4x4xf32>) -> (tensor<7x2x4xf32>, tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x4xf32>) {
+  %p = tensor.extract_slice %x[0, 2] [7, 8] [1, 1] : tensor<7x24xf32> to tensor<7x8xf32>
+  %h = tensor.expand_shape %p [[0], [1, 2]] output_shape [7, 2, 4] : tensor<7x8xf32> into tensor<7x2x4xf32>
+  %t = linalg.generic {indexing_maps = [#id, #t], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x4xf32>
+  %q = tensor.extract_slice %t[0, 0] [2, 4] [2, 1] : tensor<4x4xf32> to tensor<2x4xf32>
+  %u = linalg.generic {indexing_maps = [#id, #t], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.negf %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  %r = tensor.extract_slice %u[0, 0] [1, 4] [1, 1] : tensor<4x4xf32> to tensor<1x4xf32>
+  %s = tensor.extract_slice %u[1, 0] [2, 4] [1, 1] : tensor<4x4xf32> to tensor<2x4xf32>
+  return %h, %q, %r, %s : tensor<7x2x4xf32>, tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x4xf32>
+}
