@@ -104,12 +104,13 @@ class Part:
             for v, loops in zip(self.op.inputs, self.indexing[:-1], strict=True)
         ]
         result = self._compute(inputs)
-        whole = self._with_short_dims(result)
         for user in [use.operation for use in self.taken.result.uses]:
             # What drops the dims of size 1 would come between the op and its reader.
             if isinstance(user, tensor.CollapseShapeOp) and user.result.type == result.type:
                 Rewriter.replace_op(user, [], [result])
-        Rewriter.replace_op(self.taken, [], [whole])
+        if self.taken.result.uses:
+            self.taken.result.replace_all_uses_with(self._with_short_dims(result))
+        Rewriter.erase_op(self.taken)
 
     def _input(self, value: SSAValue, loops: Sequence[int]) -> SSAValue:
         """The slice of an operand that the loops read, without dims of size 1."""
