@@ -12,7 +12,8 @@ from xdsl.ir import Block, Region, SSAValue
 from irees.transforms.utils.shapes import constant_value, reassociation_attr, split
 
 from .core import Builder, Size, Tensor, projection, same, tensor_type
-from .dtypes import BOOL, I64
+from .dtypes import BOOL, I64, INDEX
+from .scalars import Body, Scalar
 
 Group = tuple[list[int], list[int]]
 
@@ -342,21 +343,44 @@ def flip(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     return b.from_function(element, x.shape, x.dtype)
 
 
-def roll(b: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
-    """out[..., (i + shift) mod n, ...] = x[..., i, ...]"""
-    size = x.shape[axis]
-    if isinstance(size, int) and size == 0:
-        return x
-    # The floored remainder maps a negative shift to the equivalent positive one.
-    if isinstance(shift, int) and isinstance(size, int):
-        first: Size = -shift % size
-    else:
-        from .dtypes import INDEX
+def roll(b: Builder, x: Tensor, shifts: Sequence[Size], axes: Sequence[int]) -> Tensor:
+    """
+    out[..., (i + shift) mod n, ...] = x[..., i, ...] along each axis
 
-        pair = [(b.value(v), INDEX) for v in (b.sub(0, shift), size)]
-        first = b.compute(lambda m, n: m.mod(n), *pair).value
-    rest = slice_axis(b, x, axis, first, b.sub(size, first))
-    return concatenate(b, [rest, slice_axis(b, x, axis, 0, first)], axis)
+    Rows move as they are, so all axes but the last are one op that reads each row at its place.
+    """
+    if any(isinstance(size, int) and size == 0 for size in x.shape):
+        return x
+    firsts: dict[int, Size] = {}
+    for shift, axis in zip(shifts, axes, strict=True):
+        moved = b.sub(firsts.get(axis, 0), shift)
+        firsts[axis] = _floored_remainder(b, moved, x.shape[axis])
+    last = x.rank - 1
+    if last in firsts:
+        first = firsts.pop(last)
+        rest = slice_axis(b, x, last, first, b.sub(x.shape[last], first))
+        x = concatenate(b, [rest, slice_axis(b, x, last, 0, first)], last)
+    if not firsts:
+        return x
+    source = x
+    ends = {axis: b.sub(x.shape[axis], first) for axis, first in firsts.items()}
+
+    def body(s: Body, *places: Scalar) -> Scalar:
+        at = list(places)
+        for axis, first in firsts.items():
+            start, end = (s.scalar(b.value(v), INDEX) for v in (first, ends[axis]))
+            at[axis] = (at[axis] < end).where(at[axis] + start, at[axis] - end)
+        return s.extract(source, at)
+
+    return b.from_function(body, x.shape, x.dtype)
+
+
+def _floored_remainder(b: Builder, value: Size, size: Size) -> Size:
+    """value mod size; of a negative number the equivalent positive one"""
+    if isinstance(value, int) and isinstance(size, int):
+        return value % size
+    pair = [(b.value(v), INDEX) for v in (value, size)]
+    return b.compute(lambda m, n: m.mod(n), *pair).value
 
 
 def diagonal(b: Builder, x: Tensor, offset: int, first: int, second: int, size: Size) -> Tensor:

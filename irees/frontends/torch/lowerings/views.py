@@ -289,11 +289,9 @@ def roll(call: Call, x: Tensor, shifts: list[Any], dims: list[int]) -> Tensor:
     """Rotates elements along dims"""
     b = call.b
     if not dims:
-        flat = shapes.roll(b, shapes.flatten(b, x), shifts[0], 0)
+        flat = shapes.roll(b, shapes.flatten(b, x), shifts[:1], [0])
         return shapes.reshape(b, flat, x.shape)
-    for shift, dim in zip(shifts, dims):
-        x = shapes.roll(b, x, shift, dim % max(x.rank, 1)) if x.rank else x
-    return x
+    return shapes.roll(b, x, shifts, [dim % x.rank for dim in dims]) if x.rank else x
 
 
 @lowers(aten.repeat.default, aten.tile.default)
