@@ -71,6 +71,9 @@ class CommonCosts:
     vector_loop: int = cost(64, "iterations", "guess")
     """Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
 
+    selected_elements: int = cost(256, "elements", "guess")
+    """Longest half of a row that is selected from, so that the row fuses, and not copied."""
+
     # Sorting.
 
     most_k: int = cost(256, "elements", "guess")

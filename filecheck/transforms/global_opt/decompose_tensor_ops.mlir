@@ -105,3 +105,27 @@ func.func @no_slice(%x: tensor<4x8xf32>) -> tensor<2x4xf32> {
   %s = tensor.extract_slice %x[1, 2] [2, 4] [1, 1] : tensor<4x8xf32> to tensor<2x4xf32>
   return %s : tensor<2x4xf32>
 }
+
+// Halves of a short row that an elementwise op reads are selected from.
+// CHECK-LABEL: func.func @halves
+// CHECK:         %[[S:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], {{.*}} ins(%a, %b : tensor<?x4xf32>, tensor<?x4xf32>) outs(%{{.*}} : tensor<?x2x4xf32>)
+// CHECK:           linalg.index 1
+// CHECK:           arith.select
+// CHECK:         tensor.collapse_shape %[[S]] {{\[\[}}0], [1, 2]] : tensor<?x2x4xf32> into tensor<?x8xf32>
+func.func @halves(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>, %e: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c = tensor.concat dim(1) %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %v = math.exp %x : f32
+    linalg.yield %v : f32
+  } -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+
+// Halves that are returned, and parts of other sizes, are inserted.
+// CHECK-LABEL: func.func @no_halves
+// CHECK-COUNT-2: tensor.insert_slice
+func.func @no_halves(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x8xf32> {
+  %c = tensor.concat dim(1) %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  return %c : tensor<4x8xf32>
+}

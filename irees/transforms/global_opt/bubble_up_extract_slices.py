@@ -12,9 +12,9 @@ slices. An elementwise op that only one slice reads computes no more than the sl
     %s = tensor.extract_slice %x[0, 0, 0, 0, 0] [2, 9, 1, 4, 8] [1, 1, 1, 1, 1]
     %q = linalg.generic {(b, s, h, d) -> (b, h, s, d)} ins(%s : tensor<2x9x4x8xf32>)
 
-The pass skips slices with steps, ops with more than plain loops, several results or an index, ops
-that something else than slices reads, and ops with arithmetic that several slices read: these may
-overlap. IREE: `iree-dispatch-creation-bubble-up-extract-slices`.
+The pass skips slices with steps, ops with more than plain loops, several results or an index, and
+ops with arithmetic that more than one slice reads. IREE:
+`iree-dispatch-creation-bubble-up-extract-slices`.
 """
 
 from __future__ import annotations
@@ -75,11 +75,8 @@ def slices_of(op: linalg.GenericOp) -> list[tensor.ExtractSliceOp]:
     """Returns the slices to move above an op."""
     users = [use.operation for use in op.results[0].uses]
     found = [user for user in users if isinstance(user, tensor.ExtractSliceOp)]
-    if len(found) < len(users) or not all(is_view(user) for user in found):
-        return []
-    if any(user.parent is not op.parent for user in found):
-        return []
-    return found if len(found) == 1 or copied_input(op) is not None else []
+    found = [user for user in found if is_view(user) and user.parent is op.parent]
+    return found if len(users) == 1 or copied_input(op) is not None else []
 
 
 class Part:
@@ -217,4 +214,5 @@ class BubbleUpExtractSlicesPass(ModulePass):
                 continue
             for part in found:
                 Part(inner, part).move()
-            Rewriter.erase_op(inner)
+            if not inner.results[0].uses:
+                Rewriter.erase_op(inner)

@@ -10,7 +10,15 @@ After this pass, tensors are computed by structured ops and `iree_linalg_ext` op
     %p = tensor.insert_slice %x into %f[0, 1] [4, 8] [1, 1]
 
 `tensor.concat` becomes one insertion per operand, `tensor.splat` a fill, and
-`tensor.generate` a generic that reads its loop indices. If a pad computes its value in its body,
+`tensor.generate` a generic that reads its loop indices. Two halves of a short row that elementwise
+ops read, as in a rotary embedding, are selected from instead, so that both ends fuse:
+
+    %c = tensor.concat dim(1) %a, %b : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x64xf32>
+  =>
+    %s = linalg.generic {(i, h, j) -> (i, j), (i, h, j) -> (i, j)} ins(%a, %b) { h == 0 ? a : b }
+    %c = tensor.collapse_shape %s [[0], [1, 2]] : tensor<4x2x32xf32> into tensor<4x64xf32>
+
+If a pad computes its value in its body,
 that body becomes a generate. IREE: `DecomposeConcat`, `linalg`'s pad decomposition.
 """
 
@@ -27,9 +35,17 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.targets.common import COMMON
+from irees.transforms.utils.reshapes import collapse
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed
-from irees.transforms.utils.structured import copy_region, generic
-from irees.transforms.utils.tensors import empty, insert_slice
+from irees.transforms.utils.structured import copy_region, generic, is_parallel
+from irees.transforms.utils.tensors import (
+    ScalarBuilder,
+    TensorBuilder,
+    empty,
+    insert_slice,
+    select_dims,
+)
 from irees.verification import verify_made
 
 
@@ -111,6 +127,39 @@ def decompose_concat(op: tensor.ConcatOp, builder: IndexBuilder) -> SSAValue:
     return result
 
 
+def has_short_halves(op: tensor.ConcatOp) -> bool:
+    """Whether an op joins two halves of a short row, and elementwise ops read the result."""
+    kinds = [value.type for value in op.inputs]
+    rank = op.result.type.get_num_dims()  # type: ignore
+    if len(kinds) != 2 or op.dim.value.data != rank - 1:
+        return False
+    halves = [kind.get_shape()[-1] for kind in kinds]  # type: ignore
+    if halves[0] != halves[1] or not 0 < halves[0] <= COMMON.selected_elements:
+        return False
+    users = [use.operation for use in op.result.uses]
+    return bool(users) and all(isinstance(u, linalg.GenericOp) and is_parallel(u) for u in users)
+
+
+def select_halves(op: tensor.ConcatOp) -> SSAValue:
+    """concat(a, b)[..., i]  =>  collapse(select(j == 0, a[..., i], b[..., i]))[..., (j, i)]"""
+    b = TensorBuilder(op)
+    kind = op.result.type
+    assert isinstance(kind, TensorType)
+    rank, (*rows, width) = kind.get_num_dims(), dims(op.result, b)
+    assert isinstance(width, int)
+    half = select_dims(rank + 1, [*range(rank - 1), rank])
+    init = b.empty(kind.element_type, [*rows, 2, width // 2])
+
+    def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+        first = s.compare(s.index(rank - 1), 0, "eq")
+        return [s.select(first, v[0], v[1])]
+
+    maps = [half, half, AffineMap.identity(rank + 1)]
+    (result,) = b.compute(list(op.inputs), [init], maps, body)
+    groups = [*([d] for d in range(rank - 1)), [rank - 1, rank]]
+    return collapse(result, groups, kind, b)
+
+
 def decompose(op: Operation) -> SSAValue | None:
     """Returns the replacement of an op, None if the op stays."""
     if op.parent is None:
@@ -118,6 +167,8 @@ def decompose(op: Operation) -> SSAValue | None:
     builder = IndexBuilder(InsertPoint.before(op))
     if isinstance(op, tensor.PadOp):
         return decompose_pad(op, builder)
+    if isinstance(op, tensor.ConcatOp) and has_short_halves(op):
+        return select_halves(op)
     if isinstance(op, tensor.ConcatOp):
         return decompose_concat(op, builder)
     if isinstance(op, tensor.SplatOp):
