@@ -33,6 +33,7 @@ from irees.frontends.torch.decomposing import graph_table
 from irees.frontends.torch.partitioning import Part, parts_of, refused
 from irees.options import Options
 from irees.remarks import remark
+from irees.target import Target
 
 from .calls import compile_graph
 
@@ -68,13 +69,18 @@ class BackendOptions:
 
     @staticmethod
     def make(options: dict[str, Any] | None) -> BackendOptions:
-        """Parses the options. Raises ArgumentError for an unknown name or an invalid value."""
+        """
+        Parses the options. Raises ArgumentError for an unknown name or an invalid value, and
+        DeviceError for a GPU as the target on a machine that has none.
+        """
         rest = dict(options or {})
         own = {name: rest.pop(name) for name in ("fallback", "freeze") if name in rest}
         for name, value in own.items():
             if not isinstance(value, bool) and not (name == "freeze" and value is None):
                 raise ArgumentError(f"option {name!r} is {value!r}, but must be a bool")
-        return BackendOptions(Options.make(**rest), **own)
+        compiler = Options.make(**rest)
+        Target.parse(compiler.target)
+        return BackendOptions(compiler, **own)
 
 
 def backend(

@@ -346,6 +346,8 @@ def test_unknown_options_are_errors():
         compiled(lambda x: x + 1, nonsense=1)(X)
     with pytest.raises(Exception, match="ArgumentError: option 'freeze' is 3"):
         compiled(lambda x: x + 1, freeze=3)(X)
+    with pytest.raises(Exception, match="ArgumentError: target 'nonsense' is unknown"):
+        compiled(lambda x: x + 1, target="nonsense")(X)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
