@@ -23,6 +23,7 @@ from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 
 _LOGGERS = (
+    "torch._subclasses.fake_tensor",
     "torch.fx.experimental.symbolic_shapes",
     "torch._dynamo",
     "torch.export",
@@ -148,7 +149,10 @@ def _exported_by_bytecode(
 
 
 def as_module(program: Any) -> torch.nn.Module:
-    """Wraps a function as a module with the same parameters; returns a module unchanged."""
+    """
+    Wraps a function as a module with the same parameters, a module's method as a module with the
+    same weights; returns a module unchanged.
+    """
     if isinstance(program, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         raise UnsupportedError(
             "TorchScript programs are not taken", hint="compile the module that was scripted"
@@ -188,7 +192,17 @@ def as_module(program: Any) -> torch.nn.Module:
         parameters=[own.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD), *kept]
     )
     Function.forward = forward  # type: ignore[assignment]
-    return Function()
+    module = Function()
+    owner = getattr(program, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        _share_state(owner, module)
+    return module
+
+
+def _share_state(owner: torch.nn.Module, module: torch.nn.Module) -> None:
+    """Gives `module`, which calls a method of `owner`, the owner's weights, by their names."""
+    for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"):
+        module.__dict__[name] = owner.__dict__[name]
 
 
 def parameters_of(program: Any) -> dict[str, inspect.Parameter]:
@@ -206,21 +220,33 @@ def _required(forward: Any) -> list[str]:
 
 
 def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """Clones repeated tensors in the arguments: PyTorch would treat them as one argument."""
-    seen: set[int] = set()
+    """
+    Clones tensors in the arguments that are, or share memory with, an earlier one: PyTorch treats
+    repeated tensors as one argument, and cannot functionalize a write to memory of two.
+    """
+    seen: set[Any] = set()
 
     def once(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        if id(value) in seen:
+        if (place := memory_of(value)) in seen:
             return value.clone()
-        seen.add(id(value))
+        seen.add(place)
         return value
 
     leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    if len({id(x) for x in leaves}) == len(leaves):
+    if len({memory_of(x) for x in leaves}) == len(leaves):
         return args, kwargs
     return tree_map(once, (args, kwargs))
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """What tensors that share memory have in common; a plain tensor's storage, or the object."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+        return id(tensor)
+    storage = tensor.untyped_storage()
+    empty = storage.nbytes() == 0 or tensor.device.type == "meta"
+    return ("object", id(tensor)) if empty else ("storage", storage._cdata)
 
 
 def reason(error: BaseException) -> str:
