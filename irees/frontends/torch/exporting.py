@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
-from .decisions import Replay, decided, decides_by_values
+from .decisions import Decisions, Replay, decided, decides_by_values
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
@@ -99,8 +99,7 @@ def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
     if places:
         raise ValueError(f"the program decides by values at {places[0]}")
-    with Replay(found):
-        exported = _exported(module, args, kwargs, None)
+    exported = _exported(module, args, kwargs, None, found)
     text = "the program is compiled for what it reads of its example inputs at"
     remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
     return exported
@@ -111,13 +110,16 @@ def is_installed(file: str) -> bool:
     return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
 
 
-def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
+def _exported(
+    module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any, found: Decisions | None = None
+) -> Any:
+    """Exports, with the decisions in `found` if given."""
     from . import trees
 
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            with unpacked(module) as plain, Traceable():
+            with unpacked(module) as plain, _replay(found), Traceable():
                 return torch.export.export(
                     plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
@@ -127,8 +129,14 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
                 continue
             if "data-dependent" not in str(error):
                 raise
-            return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
+            with _replay(found):
+                return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
     raise UnsupportedError("the program returns too many kinds of objects")
+
+
+def _replay(found: Decisions | None) -> Any:
+    """One replay of decisions: an export that is tried again begins with the first."""
+    return contextlib.nullcontext() if found is None else Replay(found)
 
 
 def _exported_by_bytecode(
