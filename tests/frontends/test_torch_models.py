@@ -165,6 +165,26 @@ def test_sizes_that_a_library_reads_are_those_of_the_example_and_checked(monkeyp
         program(x, torch.tensor([1, 2]))
 
 
+def test_a_library_may_ask_whether_a_size_is_zero(monkeypatch):
+    from irees.frontends.torch import exporting
+
+    def positive(x):
+        places = torch.where(x > 0)[0]
+        if places.numel() == 0:
+            return x.sum()
+        return x[places] * 2
+
+    x = torch.tensor([-1.0, 2.0, 3.0])
+    with pytest.raises(UnsupportedError, match=r"torch\.export.*data-dependent"):
+        irees.compile(positive, (x,))
+    monkeypatch.setattr(exporting, "is_installed", lambda file: True)
+    program = irees.compile(positive, (x,))
+    for each in (x, -x):
+        close(program(each), positive(each))
+    with pytest.raises(RuntimeTrap, match="Runtime assertion failed"):
+        program(-x.abs())
+
+
 def test_a_size_that_the_user_reads_is_not_replayed():
     def pads(x, length):
         return torch.zeros(length, 2) if length > 1 else x

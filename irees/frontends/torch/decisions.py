@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.overrides import TorchFunctionMode
 
 _READS = {
@@ -129,6 +131,47 @@ class Replay(TorchFunctionMode):
             same = tensor.reshape(()) == value
             torch._assert_async(same, f"{message}: compile with inputs like these")
         return value
+
+
+class NotEmpty:
+    """
+    While active, a library's question whether a data-dependent size is 0 is answered with no, and a
+    check of that is added to the graph. `allowed` says which files may ask.
+    """
+
+    def __init__(self, allowed: Callable[[str], bool]):
+        self.allowed = allowed
+        self.places: list[str] = []
+
+    def __enter__(self) -> NotEmpty:
+        self.original = ShapeEnv.evaluate_expr
+        asked = self
+
+        def evaluate(env: ShapeEnv, expression: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return asked.original(env, expression, *args, **kwargs)
+            except GuardOnDataDependentSymNode:
+                if not asked.answers(env, expression):
+                    raise
+            holds = expression if isinstance(expression, sympy.Ne) else sympy.Not(expression)
+            env.guard_or_defer_runtime_assert(holds, "a data-dependent size is 0")
+            return sympy.sympify(isinstance(expression, sympy.Ne))
+
+        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        ShapeEnv.evaluate_expr = self.original  # type: ignore[method-assign]
+
+    def answers(self, env: ShapeEnv, expression: Any) -> bool:
+        """Whether a comparison is one of a size with 0, in a file that may ask."""
+        if not isinstance(expression, sympy.Eq | sympy.Ne) or expression.rhs != 0:
+            return False
+        line = _line()
+        if env.bound_sympy(expression.lhs).lower < 0 or not self.allowed(line.rpartition(":")[0]):
+            return False
+        self.places.append(line)
+        return True
 
 
 def decided(module: torch.nn.Module, args: Any, kwargs: Any) -> Decisions:

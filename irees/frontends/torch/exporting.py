@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
-from .decisions import Decisions, Replay, decided, decides_by_values
+from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
@@ -99,9 +99,14 @@ def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
     if places:
         raise ValueError(f"the program decides by values at {places[0]}")
-    exported = _exported(module, args, kwargs, None, found)
-    text = "the program is compiled for what it reads of its example inputs at"
-    remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
+    with NotEmpty(is_installed) as sizes:
+        exported = _exported(module, args, kwargs, None, found)
+    if sizes.places:
+        lines = ", ".join(dict.fromkeys(sizes.places))
+        remark("analysis", "torch.export", None, f"sizes are taken to be at least 1 at {lines}")
+    if found:
+        text = "the program is compiled for what it reads of its example inputs at"
+        remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
     return exported
 
 
