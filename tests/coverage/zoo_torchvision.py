@@ -36,8 +36,6 @@ DETECTION = (
 
 VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "swin3d_t")
 FLOW = ("raft_small",)
-OPERATORS = ("nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
-"""torchvision's own operators, each as a module."""
 
 
 def names() -> list[str]:
@@ -46,40 +44,23 @@ def names() -> list[str]:
         import torchvision  # noqa: F401
     except (ImportError, RuntimeError):
         return []
-    kinds = (*CLASSIFICATION, *SEGMENTATION, *DETECTION, *VIDEO, *FLOW, *OPERATORS)
+    kinds = (*CLASSIFICATION, *SEGMENTATION, *DETECTION, *VIDEO, *FLOW)
     return [f"torchvision/{name}" for name in kinds]
 
 
-class Operator(torch.nn.Module):
-    """One of torchvision's operators."""
-
-    def __init__(self, kind: str, **options: Any):
-        super().__init__()
-        self.kind, self.options = kind, options
-
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """The operator of the arguments."""
-        from torchvision import ops
-
-        return getattr(ops, self.kind)(*args, **kwargs, **self.options)
-
-
-def operator(kind: str) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
-    """An operator with arguments."""
-    corners = torch.rand(12, 2) * 12
-    boxes = torch.cat([corners, corners + torch.rand(12, 2) * 8 + 1], 1)
-    image = torch.randn(2, 8, 24, 24)
-    if kind == "nms":
-        return Operator(kind, iou_threshold=0.3), (boxes, torch.rand(12)), {}
-    if kind == "deform_conv2d":
-        offsets, mask = torch.randn(2, 18, 22, 22), torch.rand(2, 9, 22, 22)
-        options = {"bias": torch.randn(6)}
-        return Operator(kind), (image, offsets, torch.randn(6, 8, 3, 3)), {**options, "mask": mask}
-    rows = torch.cat([torch.arange(12)[:, None] % 2, boxes], 1)
-    options = {"output_size": 2, "spatial_scale": 0.9}
-    if "align" in kind:
-        options["sampling_ratio"] = 2
-    return Operator(kind, **options), (image, rows), {}
+def spread(model: torch.nn.Module) -> None:
+    """
+    Gives norms the statistics of an image, and heads other weights: by those that torchvision draws,
+    all boxes have the same score, and their order is free.
+    """
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        model.backbone.train()(torch.rand(2, 3, 320, 320))
+        for name, weights in model.named_parameters():
+            if "head" in name or "rpn" in name or "roi_heads" in name:
+                weights.normal_(std=0.3 * weights[0].numel() ** -0.5)
 
 
 def detector(kind: str) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
@@ -95,6 +76,8 @@ def detector(kind: str) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any
     else:
         options |= {"score_thresh": 1e-3, "topk_candidates": 30, "detections_per_img": 20}
     model = models.get_model(kind, **options)
+    if "rcnn" not in kind:
+        spread(model)
     return model, ([torch.rand(3, 96, 96), torch.rand(3, 80, 110)],), {}
 
 
@@ -104,9 +87,7 @@ def build(name: str) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
 
     kind = name.partition("/")[2]
     torch.manual_seed(0)
-    if kind in OPERATORS:
-        model, args, kwargs = operator(kind)
-    elif kind in DETECTION:
+    if kind in DETECTION:
         model, args, kwargs = detector(kind)
     elif kind in FLOW:
         model, kwargs = models.get_model(kind, weights=None), {"num_flow_updates": 2}
