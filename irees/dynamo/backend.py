@@ -28,11 +28,13 @@ from torch.fx import GraphModule
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from irees.compiler import rare_collections
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, IreesError
 from irees.frontends.torch.decomposing import graph_table
+from irees.frontends.torch.exporting import reason as reason_of
 from irees.frontends.torch.partitioning import Part, parts_of, refused
 from irees.options import Options
 from irees.remarks import remark
+from irees.target import Target
 
 from .calls import compile_graph
 
@@ -68,13 +70,18 @@ class BackendOptions:
 
     @staticmethod
     def make(options: dict[str, Any] | None) -> BackendOptions:
-        """Parses the options. Raises ArgumentError for an unknown name or an invalid value."""
+        """
+        Parses the options. Raises ArgumentError for an unknown name or an invalid value, and
+        DeviceError for a GPU as the target on a machine that has none.
+        """
         rest = dict(options or {})
         own = {name: rest.pop(name) for name in ("fallback", "freeze") if name in rest}
         for name, value in own.items():
             if not isinstance(value, bool) and not (name == "freeze" and value is None):
                 raise ArgumentError(f"option {name!r} is {value!r}, but must be a bool")
-        return BackendOptions(Options.make(**rest), **own)
+        compiler = Options.make(**rest)
+        Target.parse(compiler.target)
+        return BackendOptions(compiler, **own)
 
 
 def backend(
@@ -88,7 +95,8 @@ def backend(
     Compiles a graph captured by Dynamo; this is PyTorch's interface for backends.
 
     Raises ArgumentError for an unknown option and, if `fallback` is False, UnsupportedError for an
-    unsupported operator. PyTorch wraps both in BackendCompilerFailed. `mode` is ignored.
+    unsupported operator and PyTorch's error for a graph that it cannot make functional. PyTorch
+    wraps all in BackendCompilerFailed. `mode` is ignored.
     """
     chosen = BackendOptions.make(options)
 
@@ -97,16 +105,23 @@ def backend(
 
     # A backward graph is compiled in the first backward pass. That may run in code that Dynamo
     # traces, and Dynamo must not trace the compiler.
-    run = aot_module_simplified(
-        gm,
-        example_inputs,
-        fw_compiler=compiler("forward"),
-        bw_compiler=untraced(lambda *args: untraced(compiler("backward")(*args))),
-        inference_compiler=compiler("inference"),
-        partition_fn=partitioned,
-        decompositions=graph_table(),
-        keep_inference_input_mutations=True,
-    )
+    try:
+        run = aot_module_simplified(
+            gm,
+            example_inputs,
+            fw_compiler=compiler("forward"),
+            bw_compiler=untraced(lambda *args: untraced(compiler("backward")(*args))),
+            inference_compiler=compiler("inference"),
+            partition_fn=partitioned,
+            decompositions=graph_table(),
+            keep_inference_input_mutations=True,
+        )
+    except Exception as error:  # PyTorch cannot make the graph functional
+        if isinstance(error, IreesError) or not chosen.fallback:
+            raise
+        why = reason_of(error)
+        _log.warning("irees: a graph runs in PyTorch: %s: %s", type(error).__name__, why)
+        return untraced(gm)
     return untraced(run)
 
 

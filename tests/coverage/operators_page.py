@@ -5,6 +5,7 @@ Writes docs/operators.md: what becomes of each operator of PyTorch.
     python tests/coverage/operators_page.py --results FOLDER --write docs/operators.md
 
 `--run` runs the databases first, as `RUNS` and `MODULES` say, and keeps the results in a folder.
+Runs without results in the folder keep the rows that the page has, with their dates.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RUNS = {
         for dtype in ("float32", "float64", "bfloat16", "int64", "bool", "complex64")
     },
     "float32 through C": ["--dtype", "float32"],
-    "float32 by torch.compile": ["--dtype", "float32", "--limit", "1", "--mode", "compile"],
+    "float32 by torch.compile": ["--dtype", "float32", "--limit", "15", "--mode", "compile"],
 }
 """What is counted => arguments of operators.py."""
 MODULES = ["--limit", "2", "--backends", "irees", "inductor"]
@@ -51,6 +52,17 @@ def run(folder: Path) -> None:
         subprocess.run(command, check=False)
 
 
+def processor() -> str:
+    """The processor's name."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(line.split(":")[1].strip() for line in lines if "model name" in line)
+
+
+def kept(page: str, name: str) -> list[str]:
+    """The rows of a run in a page."""
+    return [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+
+
 def counts(results: dict[str, str]) -> str:
     """A row of numbers: operators, samples, and what did not pass."""
     kinds = collections.Counter(v.split()[0] for v in results.values())
@@ -63,41 +75,40 @@ def counts(results: dict[str, str]) -> str:
     return f"{passing} | {kinds['PASS']} of {total} ({share:.2%}) | " + " | ".join(map(str, rest))
 
 
-def head(folder: Path) -> list[str]:
+def head(folder: Path, page: str) -> list[str]:
     """Counts of each run, and how to repeat them."""
     import torch
 
-    cpu = next(
-        line.split(":")[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if "model name" in line
-    )
     lines = [
         "# Operators of PyTorch",
         "",
-        f"`python tests/coverage/operators_page.py --run --write docs/operators.md`, "
-        f"{datetime.date.today()}, torch {torch.__version__}, {cpu}. A sample is one input of "
+        "`python tests/coverage/operators_page.py --run --write docs/operators.md`, "
+        f"torch {torch.__version__}. A sample is one input of "
         "PyTorch's operator database. It is compared with eager, by the database's tolerance; what "
         "misses that may be off from an answer in a wider dtype about as far as eager is "
         "(`samples.py`). "
         "Dtypes are interpreted where nothing else is said.",
         "",
         "| run | arguments of operators.py | operators all right | samples right | refused | wrong "
-        "| raw errors | crashes | hangs |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| raw errors | crashes | hangs | when and where |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, arguments in RUNS.items():
         if file_of(folder, name).exists():
             found = json.loads(file_of(folder, name).read_text())
-            lines.append(f"| {name} | `{' '.join(arguments)}` | {counts(found)} |")
+            when = f"{datetime.date.today()}, {processor()}"
+            lines.append(f"| {name} | `{' '.join(arguments)}` | {counts(found)} | {when} |")
+        else:
+            lines += kept(page, name)[:1]
     return [*lines, ""]
 
 
-def failing(folder: Path) -> list[str]:
+def failing(folder: Path, page: str) -> list[str]:
     """Operators with a sample that is not right, and why."""
     lines = ["## What is not right", "", "| run | operator | samples | why |", "|---|---|---|---|"]
     for name in RUNS:
         if not file_of(folder, name).exists():
+            lines += kept(page, name)[1:]
             continue
         found = json.loads(file_of(folder, name).read_text())
         by_operator: dict[str, list[str]] = collections.defaultdict(list)
@@ -120,16 +131,19 @@ DATABASES = {
 """Row of the table => which cases are in it."""
 
 
-def modules(folder: Path) -> list[str]:
+def modules(folder: Path, page: str) -> list[str]:
     """How irees and Inductor do on modules, higher-order and custom operators."""
+    title = "## Modules, higher-order and custom operators"
     if not file_of(folder, "modules").exists():
-        return []
+        _, begin, rest = page.partition(title)
+        return [begin + rest.partition("\n## ")[0]] if begin else []
     found = json.loads(file_of(folder, "modules").read_text())
     both = {n: r for n, r in found.items() if {"irees", "inductor"} <= r.keys()}
     lines = [
-        "## Modules, higher-order and custom operators",
+        title,
         "",
-        f"`python tests/coverage/modules.py {' '.join(MODULES)}` runs PyTorch's `module_db`, `hop_db` "
+        f"`python tests/coverage/modules.py {' '.join(MODULES)}` ({datetime.date.today()}, "
+        f"{processor()}) runs PyTorch's `module_db`, `hop_db` "
         "and `custom_op_db` through `torch.compile` with irees and with Inductor. Results, gradients, "
         "changed arguments and buffers are compared with eager's. A case that eager refuses, or in "
         "which Dynamo finds nothing to compile, is not counted. Of cases that draw random numbers, "
@@ -224,7 +238,9 @@ def main() -> None:
     if arguments.run:
         run(arguments.results)
     folder = arguments.results
-    text = "\n".join([*head(folder), *failing(folder), *modules(folder), *core()])
+    page = arguments.write.read_text() if arguments.write and arguments.write.exists() else ""
+    parts = [*head(folder, page), *failing(folder, page), *modules(folder, page), *core()]
+    text = "\n".join(parts)
     if arguments.write:
         arguments.write.write_text(text)
     else:

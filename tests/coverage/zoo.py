@@ -39,7 +39,7 @@ from workers import Fallbacks, answer, run_all
 from zoo_compare import difference, same_kind, same_rank
 from zoo_report import Results, summary, write_page
 
-FAMILIES = ("transformers", "diffusers", "timm", "torch")
+FAMILIES = ("transformers", "diffusers", "timm", "torchvision", "torch")
 MODES = ("program", "compile")
 
 

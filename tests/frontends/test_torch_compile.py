@@ -341,11 +341,37 @@ def test_no_fallback_is_an_error():
         compiled(unsupported, fallback=False)(X)
 
 
+def overlapping(x):
+    windows = x.clone().unfold(0, 2, 1)
+    windows[0] += 1  # PyTorch does not make writes to overlapping elements functional
+    return windows * 2
+
+
+def test_a_graph_that_is_not_made_functional_runs_in_pytorch(caplog):
+    with caplog.at_level(logging.WARNING, "irees"):
+        torch.testing.assert_close(compiled(overlapping)(X), overlapping(X))
+    assert "a graph runs in PyTorch" in caplog.text
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="internal overlap"):
+        compiled(overlapping, fallback=False)(X)
+
+
+def test_nested_tensors():
+    rows = [torch.randn(2, 3), torch.randn(4, 3)]
+    nested = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    for each, row in zip(compiled(lambda x: x.sin() * 2)(nested).unbind(), rows, strict=True):
+        torch.testing.assert_close(each, row.sin() * 2)
+    sums = compiled(lambda x: x.exp().sum(-1), fallback=False)(nested)
+    torch.testing.assert_close(sums.values(), torch.cat(rows).exp().sum(-1))
+
+
 def test_unknown_options_are_errors():
     with pytest.raises(Exception, match="ArgumentError: option 'nonsense' is unknown"):
         compiled(lambda x: x + 1, nonsense=1)(X)
     with pytest.raises(Exception, match="ArgumentError: option 'freeze' is 3"):
         compiled(lambda x: x + 1, freeze=3)(X)
+    with pytest.raises(Exception, match="ArgumentError: target 'nonsense' is unknown"):
+        compiled(lambda x: x + 1, target="nonsense")(X)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])

@@ -145,3 +145,14 @@ def test_the_exported_program_is_left_as_it_was():
     text = str(program.graph)
     assert without_private_writes(program) is not None
     assert str(program.graph) == text
+
+
+def test_a_program_that_writes_and_has_sizes_by_values():
+    def program(x, y):
+        x.add_(1)
+        return torch.argwhere(y), torch.where(y > 0)[0], torch.einsum("ij->ji", x), x[y > 0]
+
+    x, y = torch.randn(3, 4), torch.randn(3, 4).round()
+    found = irees.compile(program, (x.clone(), y))(x.clone(), y)
+    for mine, theirs in zip(found, program(x.clone(), y), strict=True):
+        torch.testing.assert_close(mine, theirs)

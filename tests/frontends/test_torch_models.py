@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 
@@ -130,6 +131,66 @@ def test_decisions_of_a_library_are_those_of_the_example_and_checked(capfd, monk
     with pytest.raises(RuntimeTrap, match="has read True of the example inputs"):
         program(-x)
     assert "forward(self" not in "".join(capfd.readouterr())
+
+
+@dataclasses.dataclass
+class Padded:
+    values: torch.Tensor
+
+
+class Pads(torch.nn.Module):
+    """Reads sizes, and returns an object for whose class the export is tried again."""
+
+    def forward(self, x, lengths):
+        longest = lengths.max()
+        rows = [x[:1].expand(int(longest), 2), x.new_zeros((longest, 2))]
+        padded = torch.zeros(2, longest, 2)
+        for i, row in enumerate(rows):
+            padded[i] = row
+        wide = torch.nn.functional.pad(padded, (0, 4 - longest))
+        if wide.size(2) - longest < 0:
+            wide = wide * 2
+        return Padded(wide)
+
+
+def test_sizes_that_a_library_reads_are_those_of_the_example_and_checked(monkeypatch):
+    from irees.frontends.torch import exporting
+
+    monkeypatch.setattr(exporting, "is_installed", lambda file: True)
+    model, x = Pads(), torch.tensor([[0.5, 1.0]])
+    program = irees.compile(model, (x, torch.tensor([2, 3])))
+    for lengths in ([2, 3], [3, 1]):
+        close(program(x, torch.tensor(lengths)).values, model(x, torch.tensor(lengths)).values)
+    with pytest.raises(RuntimeTrap, match="has read 3 of the example inputs"):
+        program(x, torch.tensor([1, 2]))
+
+
+def test_a_library_may_ask_whether_a_size_is_zero(monkeypatch):
+    from irees.frontends.torch import exporting
+
+    def positive(x):
+        places = torch.where(x > 0)[0]
+        if places.numel() == 0:
+            return x.sum()
+        return x[places] * 2
+
+    x = torch.tensor([-1.0, 2.0, 3.0])
+    with pytest.raises(UnsupportedError, match=r"torch\.export.*data-dependent"):
+        irees.compile(positive, (x,))
+    monkeypatch.setattr(exporting, "is_installed", lambda file: True)
+    program = irees.compile(positive, (x,))
+    for each in (x, -x):
+        close(program(each), positive(each))
+    with pytest.raises(RuntimeTrap, match="Runtime assertion failed"):
+        program(-x.abs())
+
+
+def test_a_size_that_the_user_reads_is_not_replayed():
+    def pads(x, length):
+        return torch.zeros(length, 2) if length > 1 else x
+
+    with pytest.raises(UnsupportedError, match=r"torch\.export.*data-dependent"):
+        irees.compile(pads, (torch.ones(1, 2), torch.tensor(3)))
 
 
 def test_torch_compile_takes_other_decisions():

@@ -174,6 +174,26 @@ def test_buffers_are_state(target, tmp_path):
         assert again.state["norm.num_batches_tracked"] == 3
 
 
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.register_buffer("count", torch.zeros(()))
+
+    def encode(self, x, *, scale=2):
+        self.count += 1
+        return self.linear(x) * scale + self.count
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_bound_method_has_the_state_of_its_module(target):
+    model = Counter()
+    program = irees.compile(copy.deepcopy(model).encode, (X,), target=target)
+    for _ in range(3):
+        torch.testing.assert_close(program(X), model.encode(X))
+    assert program.state["count"] == 3
+
+
 class Cache(torch.nn.Module):
     def forward(self, cache, position, row):
         cache[:, position] = row

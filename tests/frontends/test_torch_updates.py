@@ -132,6 +132,13 @@ def test_arguments_that_share_memory_are_refused():
     assert program(base[:4], torch.ones(4)) == 8
 
 
+def test_examples_may_share_memory():
+    base = torch.ones(6)
+    for second in (base[2:], base[:4].t(), torch.nn.Parameter(base)):
+        program = irees.compile(lambda x, y: x.add_(1).sum() + y.sum(), (base[:4], second))
+        assert program(torch.zeros(4), torch.ones(second.shape)) == 4 + second.numel()
+
+
 def test_version_counters_tell_what_was_written():
     program = irees.compile(lambda x: x.add_(1).sum(), (torch.zeros(4),))
     x = torch.zeros(4)

@@ -12,7 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.overrides import TorchFunctionMode
 
 _READS = {
@@ -22,6 +24,15 @@ _READS = {
     torch.Tensor.item: None,
 }
 """Methods that read a tensor's only element, with the result type; None: the tensor's dtype."""
+
+_SIZED = frozenset({
+    torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.reshape,
+    torch.nn.functional.interpolate, torch.nn.functional.pad, torch.Tensor.view,
+    torch.Tensor.reshape, torch.Tensor.expand, torch.Tensor.repeat, torch.Tensor.new_zeros,
+    torch.Tensor.new_ones, torch.Tensor.new_full, torch.Tensor.new_empty,
+})  # fmt: skip
+"""Functions that read sizes from tensors of one integer."""
+
 _NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/")
 
 _LIBRARIES = ("/torch/distributions/", "/torch/nn/", "/torch/functional.py")
@@ -48,10 +59,26 @@ def _is_machinery(file: str) -> bool:
 
 
 def _line() -> str:
-    frame = sys._getframe(2)
+    frame = sys._getframe(1)
     while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def with_sizes(
+    func: Callable[..., Any], args: Any, kwargs: Any, read: Callable[[torch.Tensor], Any]
+) -> tuple[Any, Any]:
+    """The arguments of a call, after `read` of the tensors that are sizes."""
+    if func not in _SIZED:
+        return args, kwargs or {}
+
+    def size(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(size, value)) if type(value) in (tuple, list) else value
+        is_size = isinstance(value, torch.Tensor) and value.dim() == 0
+        return read(value) if is_size and value.dtype in (torch.int64, torch.int32) else value
+
+    return size(tuple(args)), {name: size(value) for name, value in (kwargs or {}).items()}
 
 
 class Record(TorchFunctionMode):
@@ -64,10 +91,17 @@ class Record(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
+        args, kwargs = with_sizes(func, args, kwargs, self._size)
+        result = func(*args, **kwargs)
         if func in _READS:
             self.found[_line()].append(result)
         return result
+
+    def _size(self, tensor: torch.Tensor) -> int:
+        with torch._C.DisableTorchFunction():
+            value = int(tensor)
+        self.found[_line()].append(value)
+        return value
 
 
 class Replay(TorchFunctionMode):
@@ -80,16 +114,64 @@ class Replay(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        line = _line() if func in _READS else ""
-        if func not in _READS or not self.left.get(line):
-            return func(*args, **(kwargs or {}))
+        args, kwargs = with_sizes(func, args, kwargs, self._read)
+        return self._read(args[0], func, kwargs) if func in _READS else func(*args, **kwargs)
+
+    def _read(
+        self, tensor: torch.Tensor, func: Callable[..., Any] | None = None, kwargs: Any = None
+    ) -> Any:
+        """The value recorded at this line, and a check; without one, what `func` reads."""
+        line = _line()
+        if not self.left.get(line):
+            return tensor if func is None else func(tensor, **(kwargs or {}))
         value = self.left[line].popleft()
         where = line.rpartition("/")[2]
         message = f"{where} has read {value} of the example inputs, and decides by it"
         with torch._C.DisableTorchFunction():
-            same = args[0].reshape(()) == value
+            same = tensor.reshape(()) == value
             torch._assert_async(same, f"{message}: compile with inputs like these")
         return value
+
+
+class NotEmpty:
+    """
+    While active, a library's question whether a data-dependent size is 0 is answered with no, and a
+    check of that is added to the graph. `allowed` says which files may ask.
+    """
+
+    def __init__(self, allowed: Callable[[str], bool]):
+        self.allowed = allowed
+        self.places: list[str] = []
+
+    def __enter__(self) -> NotEmpty:
+        self.original = ShapeEnv.evaluate_expr
+        asked = self
+
+        def evaluate(env: ShapeEnv, expression: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return asked.original(env, expression, *args, **kwargs)
+            except GuardOnDataDependentSymNode:
+                if not asked.answers(env, expression):
+                    raise
+            holds = expression if isinstance(expression, sympy.Ne) else sympy.Not(expression)
+            env.guard_or_defer_runtime_assert(holds, "a data-dependent size is 0")
+            return sympy.sympify(isinstance(expression, sympy.Ne))
+
+        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        ShapeEnv.evaluate_expr = self.original  # type: ignore[method-assign]
+
+    def answers(self, env: ShapeEnv, expression: Any) -> bool:
+        """Whether a comparison is one of a size with 0, in a file that may ask."""
+        if not isinstance(expression, sympy.Eq | sympy.Ne) or expression.rhs != 0:
+            return False
+        line = _line()
+        if env.bound_sympy(expression.lhs).lower < 0 or not self.allowed(line.rpartition(":")[0]):
+            return False
+        self.places.append(line)
+        return True
 
 
 def decided(module: torch.nn.Module, args: Any, kwargs: Any) -> Decisions:

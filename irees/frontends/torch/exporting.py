@@ -17,12 +17,13 @@ from torch.utils._pytree import tree_leaves, tree_map
 from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
-from .decisions import Replay, decided, decides_by_values
+from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 
 _LOGGERS = (
+    "torch._subclasses.fake_tensor",
     "torch.fx.experimental.symbolic_shapes",
     "torch._dynamo",
     "torch.export",
@@ -98,10 +99,14 @@ def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
     if places:
         raise ValueError(f"the program decides by values at {places[0]}")
-    with Replay(found):
-        exported = _exported(module, args, kwargs, None)
-    text = "the program is compiled for what it reads of its example inputs at"
-    remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
+    with NotEmpty(is_installed) as sizes:
+        exported = _exported(module, args, kwargs, None, found)
+    if sizes.places:
+        lines = ", ".join(dict.fromkeys(sizes.places))
+        remark("analysis", "torch.export", None, f"sizes are taken to be at least 1 at {lines}")
+    if found:
+        text = "the program is compiled for what it reads of its example inputs at"
+        remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
     return exported
 
 
@@ -110,13 +115,16 @@ def is_installed(file: str) -> bool:
     return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
 
 
-def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
+def _exported(
+    module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any, found: Decisions | None = None
+) -> Any:
+    """Exports, with the decisions in `found` if given."""
     from . import trees
 
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            with unpacked(module) as plain, Traceable():
+            with unpacked(module) as plain, _replay(found), Traceable():
                 return torch.export.export(
                     plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )
@@ -126,8 +134,14 @@ def _exported(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> An
                 continue
             if "data-dependent" not in str(error):
                 raise
-            return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
+            with _replay(found):
+                return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
     raise UnsupportedError("the program returns too many kinds of objects")
+
+
+def _replay(found: Decisions | None) -> Any:
+    """One replay of decisions: an export that is tried again begins with the first."""
+    return contextlib.nullcontext() if found is None else Replay(found)
 
 
 def _exported_by_bytecode(
@@ -148,7 +162,10 @@ def _exported_by_bytecode(
 
 
 def as_module(program: Any) -> torch.nn.Module:
-    """Wraps a function as a module with the same parameters; returns a module unchanged."""
+    """
+    Wraps a function as a module with the same parameters, a module's method as a module with the
+    same weights; returns a module unchanged.
+    """
     if isinstance(program, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         raise UnsupportedError(
             "TorchScript programs are not taken", hint="compile the module that was scripted"
@@ -188,7 +205,17 @@ def as_module(program: Any) -> torch.nn.Module:
         parameters=[own.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD), *kept]
     )
     Function.forward = forward  # type: ignore[assignment]
-    return Function()
+    module = Function()
+    owner = getattr(program, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        _share_state(owner, module)
+    return module
+
+
+def _share_state(owner: torch.nn.Module, module: torch.nn.Module) -> None:
+    """Gives `module`, which calls a method of `owner`, the owner's weights, by their names."""
+    for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"):
+        module.__dict__[name] = owner.__dict__[name]
 
 
 def parameters_of(program: Any) -> dict[str, inspect.Parameter]:
@@ -206,21 +233,33 @@ def _required(forward: Any) -> list[str]:
 
 
 def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """Clones repeated tensors in the arguments: PyTorch would treat them as one argument."""
-    seen: set[int] = set()
+    """
+    Clones tensors in the arguments that are, or share memory with, an earlier one: PyTorch treats
+    repeated tensors as one argument, and cannot functionalize a write to memory of two.
+    """
+    seen: set[Any] = set()
 
     def once(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        if id(value) in seen:
+        if (place := memory_of(value)) in seen:
             return value.clone()
-        seen.add(id(value))
+        seen.add(place)
         return value
 
     leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    if len({id(x) for x in leaves}) == len(leaves):
+    if len({memory_of(x) for x in leaves}) == len(leaves):
         return args, kwargs
     return tree_map(once, (args, kwargs))
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """What tensors that share memory have in common; a plain tensor's storage, or the object."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
+        return id(tensor)
+    storage = tensor.untyped_storage()
+    empty = storage.nbytes() == 0 or tensor.device.type == "meta"
+    return ("object", id(tensor)) if empty else ("storage", storage._cdata)
 
 
 def reason(error: BaseException) -> str:

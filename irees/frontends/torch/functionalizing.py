@@ -21,8 +21,10 @@ these operators are decomposed first.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import operator
+from collections.abc import Generator
 from typing import Any
 
 import torch
@@ -124,11 +126,20 @@ def _parts(graph: torch.fx.Graph, node: Node, mapping: dict[Node, Any]) -> Any:
         args, kwargs = tree_unflatten(filled, spec)
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
-    with torch.no_grad(), tree_leaves(node.meta["val"])[0].fake_mode:
+    with retraced(tree_leaves(node.meta["val"])[0].fake_mode):
         traced = make_fx(run, tracing_mode="real")(*given)
     inputs = [n for n in traced.graph.nodes if n.op == "placeholder"]
     inner = dict(zip(inputs, (mapping[leaves[i]] for i in places), strict=True))
     return graph.graph_copy(traced.graph, inner)
+
+
+@contextlib.contextmanager
+def retraced(fake_mode: Any) -> Generator[None]:
+    """Runs operators on fake tensors again; new data-dependent sizes get no place in a graph."""
+    sizes = fake_mode.shape_env
+    unplaced = contextlib.nullcontext() if sizes is None else sizes.ignore_fresh_unbacked_symbols()
+    with torch.no_grad(), fake_mode, unplaced:
+        yield
 
 
 def hides_a_view(node: Node) -> bool:
@@ -140,7 +151,7 @@ def hides_a_view(node: Node) -> bool:
         return False
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     try:
-        with torch.no_grad(), values[0].fake_mode:  # type: ignore[attr-defined]
+        with retraced(values[0].fake_mode):  # type: ignore[attr-defined]
             results = target(*args, **kwargs)
     except Exception:  # an operator without a rule for fake tensors returns new memory
         return False

@@ -117,6 +117,10 @@ def _arguments(
         value = node.meta.get("val")
         if i in constants:
             found[i] = importer.constants.of(constants[i], node.name)
+        elif isinstance(value, torch.SymInt) and value.node.is_nested_int():
+            # The ragged size of a nested tensor is a name, not a number.
+            if node.users:
+                raise UnsupportedError(f"the ragged size {node.name!r} is read")
         elif isinstance(value, torch.SymInt):
             arg = block.insert_arg(I64.element, len(block.args))
             size = importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
@@ -140,7 +144,7 @@ def _arguments(
     values: list[Any] = []
     orders = dict(zip(program.kept, program.orders))
     for i in range(len(placeholders)):
-        value, order = found[i], orders.get(i)
+        value, order = found.get(i), orders.get(i)
         if isinstance(value, Tensor) and order is not None:
             value = shapes.transpose(importer.b, value, inverse(order))
         values.append(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 from xdsl.ir import SSAValue
 
 from ...builder import Size, Tensor
@@ -75,7 +76,8 @@ def _is_true(call: Call, value: Any) -> SSAValue | None:
 def assert_(call: Call, condition: Any, message: str = "an assertion failed", *_: Any) -> Any:
     """Aborts the program if the condition is false"""
     free = getattr(getattr(call.raw[0], "node", None), "expr", None)
-    if free is not None and free.free_symbols <= call.symbols.counted:
+    is_bound = free is not None and not isinstance(free, sympy.Ne)
+    if is_bound and free.free_symbols <= call.symbols.counted:
         # PyTorch's bounds on data-dependent sizes, which are wrong for a mask that broadcasts.
         return None
     found = _is_true(call, condition)
