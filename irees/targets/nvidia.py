@@ -73,6 +73,11 @@ class NvidiaCosts:
     stages: int = cost(4, "stages", "guess")
     """Shared-memory stages with asynchronous copies: three are in flight."""
 
+    load_registers: int = cost(
+        5, "registers", "ptxas, sm_80: 32 loads of halves spill beside 32 sums"
+    )
+    """Registers of a thread for an element that it loads alone, from an address of its own."""
+
     wide_stages: int = cost(3, "stages", "guess")
     """The same for `mma.sync` on the block of several warpgroups."""
 

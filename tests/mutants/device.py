@@ -163,6 +163,14 @@ MUTANTS = (
         ("tests/backends/cuda/test_scans.py::test_rows",),
     ),
     Mutant(
+        "A183",
+        "single loads of a convolution spill",
+        "irees/transforms/codegen/gpu/utils/single_loads.py",
+        "    if not loads or needed <= most:\n",
+        "    if not loads or needed:\n",
+        ("filecheck/transforms/codegen/gpu/gpu_select_strategy_issue_34.mlir",),
+    ),
+    Mutant(
         "D01",
         "a planned call reads a tensor whose storage was freed",
         "irees/runtime/cuda_plans.py",

@@ -264,6 +264,7 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
 MATRIX_BLOCKS = [
     [256, 128, 64, 64, 32, 3], [128, 128, 64, 32, 32, 3], [128, 128, 64, 32, 32, 1],
     [64, 64, 32, 32, 32, 4], [64, 64, 32, 32, 32, 1], [32, 32, 16, 16, 32, 4],
+    [64, 64, 32, 32, 16, 4], [64, 64, 32, 16, 16, 4], [128, 128, 64, 32, 16, 1],
 ]  # fmt: skip
 
 
@@ -308,6 +309,25 @@ def test_matrices_of_bytes(m, n, k, order, arch):
     assert "= irees_mma_i8(" in "".join(program.sources.values())
     left = a if order.startswith("m, k") else a.T.copy()
     right = b if order.endswith("k, n") else b.T.copy()
+    np.testing.assert_array_equal(program(left, right), expected)
+
+
+@pytest.mark.parametrize("order", ["m, k; k, n", "m, k; n, k", "k, m; k, n", "k, m; n, k"])
+def test_blocks_of_single_bytes(order, monkeypatch):
+    """No two bytes are loaded together: the block has less depth, and warps of fewer columns."""
+    from irees.transforms.codegen.gpu import gpu_select_strategy
+    from irees.transforms.codegen.gpu.utils.blocking import MatrixBlocking
+
+    wide = (MatrixBlocking(64, 64, 32, 32, 64, 4),)
+    monkeypatch.setattr(gpu_select_strategy, "matrix_candidates", lambda *_, **__: wide)
+    a, b = (random.integers(-128, 128, s).astype(np.int8) for s in ((131, 77), (77, 69)))
+    module = irees.import_mlir(kernels.widening_matmul(131, 69, 77, "i8", order))
+    program = irees.compile(module, target=f"{TARGET}:sm_80", opt_level=1)
+    (launch,) = program.manifest["launches"]
+    assert launch["threads"] == MatrixBlocking(64, 64, 32, 16, 32, 4).threads
+    left = a if order.startswith("m, k") else a.T.copy()
+    right = b if order.endswith("k, n") else b.T.copy()
+    expected = a.astype(np.int32) @ b.astype(np.int32)
     np.testing.assert_array_equal(program(left, right), expected)
 
 

@@ -40,6 +40,7 @@ MORE = {
     },
     "odd depth": kernels.widening_matmul(512, 512, 1001, "f16"),
     "bytes, B in rows": kernels.widening_matmul(2048, 2048, 512, "i8"),
+    "odd bytes": kernels.widening_matmul(511, 511, 511, "i8"),
     "embedding": kernels.embedding(512, 50000, 768),
     "scan of one row": kernels.scan(1, 131072),
     "scan of rows": kernels.scan(1024, 128),
@@ -62,7 +63,6 @@ IN_PLACE = {"chain": "each row waits for the stores of the row before"}
 FAULTS: dict[str, dict[str, str]] = {
     **{f"argmax, {arch}": IN_ORDER for arch in ARCHS},
     **{f"{name}, {arch}": SORTED for name in SORTS for arch in ARCHS},
-    "convolution of halves, sm_80": {"local memory": "single halves are gathered: 255 registers"},
     "f16 bias, sm_90": {"chain": "128 sums leave registers for a few loads of the bias at a time"},
     "f16 residual, sm_90": IN_PLACE,
     "bf16 residual, sm_90": IN_PLACE,
