@@ -1,4 +1,7 @@
-"""Faults of the CUDA runtime, which the tests with a stand-in for CuPy find."""
+"""
+Faults that show on a device: of the CUDA runtime, which the tests with a stand-in for CuPy find,
+and of kernels whose lanes wait for each other, which the emulation finds.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from mutant import Mutant
 
 TESTS = "tests/runtime/test_cuda.py"
 PLANS = "tests/runtime/test_cuda_plans.py"
+SELECTION = "tests/backends/cuda/test_selection.py"
 
 MUTANTS = (
     Mutant(
@@ -233,5 +237,14 @@ MUTANTS = (
         "return max(self.latency, workgroups * self.work)",
         "return self.latency",
         ("tests/backends/cuda/test_waves.py",),
+    ),
+    Mutant(
+        "A149",
+        "a lane changes the count of a digit before the others of its warp have read it",
+        "irees/transforms/codegen/gpu/gpu_lower_sorts/ranks.py",
+        "        # All lanes have read the count before one of them changes it, and the reverse.\n"
+        "        wait(b)\n",
+        "",
+        (f"{SELECTION}::test_static_rows",),
     ),
 )

@@ -468,7 +468,7 @@ def test_sorts_and_scatters():
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1 << 15), (2, 12000), (1, 5000), (1, 4099)])
 def test_sorts_of_long_rows(rows, columns):
-    """By many workgroups, stable, with NaN last; a prime number of them by one."""
+    """By many workgroups, stable, with NaN last; by one where its registers are enough."""
     x = random.choice([-0.0, 0.0, 1.0, np.nan, -np.inf, 7.0], (rows, columns)).astype(np.float32)
     numbers = np.broadcast_to(np.arange(columns), (rows, columns)).astype(np.int64).copy()
     program = irees.compile(kernels.sort(rows, columns), target=TARGET, opt_level=1)
@@ -478,8 +478,7 @@ def test_sorts_of_long_rows(rows, columns):
     np.testing.assert_array_equal(
         values.view(np.int32), np.take_along_axis(x, expected, 1).view(np.int32)
     )
-    # Two copies and the sort, then merges.
-    assert (len(program.manifest["launches"]) > 3) is (columns != 4099)
+    assert (len(program.manifest["launches"]) > 1) is (columns > 8192)
 
 
 @pytest.mark.parametrize(
