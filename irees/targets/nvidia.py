@@ -220,6 +220,9 @@ class NvidiaCosts:
     assumed_slice: int = cost(256, "elements", "guess")
     """Assumed elements per slice of a scatter if its size is dynamic."""
 
+    scatter_bits: int = cost(24, "bits", "guess")
+    """Bits of the index of most targets of unknown size: such a sort has few digits."""
+
     network_row: int = cost(512, "elements", "guess")
     """Row length from which a sorting network uses as many threads as a radix sort."""
 

@@ -915,8 +915,8 @@ MUTANTS = (
         "S9vb",
         "the bits of places of unknown number are too few",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_scatter.py",
-        "        sort_keys(keys, ordered, origins, USUAL_BITS, yes)\n",
-        "        sort_keys(keys, ordered, origins, USUAL_BITS - 16, yes)\n",
+        "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits, yes)\n",
+        "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits - 16, yes)\n",
         (f"{SCATTERS}::test_places_that_differ_in_high_bits",),
     ),
     Mutant(

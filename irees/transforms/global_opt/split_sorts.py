@@ -25,9 +25,8 @@ A topk of more than a quarter of a run is the first part of a sort.
 Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
 that are not those of numbers. And a topk with a row for every multiprocessor: a workgroup finds
 the first of a row by its digits without a copy of it, so that no row is too long for that. And a
-sort of keys with digits: several workgroups sort a long row together
-(`irees-gpu-lower-linalg-ext`), with five accesses for each element and digit, and a merge has two
-for each halving of a run, again and again.
+sort of keys with digits: several workgroups sort a long row together (`irees-gpu-lower-sorts`),
+with five accesses per element and digit. A merge has two per element for each doubling of the runs.
 """
 
 from __future__ import annotations

@@ -47,13 +47,11 @@ MORE = {
 }
 ONLY_90 = {f"warpgroups: {name}": text for name, (text, _) in WARPGROUPS.items()}
 ARCHS = ("sm_80", "sm_90")
-SORTS = ("sort", "sort of doubles", "dynamic sort")
 PROGRAMS: dict[str, tuple[str, str]] = {
     **{f"{n}, {a}": (t, a) for n, t in {**SAMPLE, **MORE}.items() for a in ARCHS},
     **{f"{name}, sm_90": (text, "sm_90") for name, text in ONLY_90.items()},
 }
 
-SORTED = {"chain": "elements that are ranked are stored to the places of others that are loaded"}
 IN_ORDER = {"one thread": "a row with NaN is folded in order, by one thread"}
 EDGES = {
     "chain": "each pair of results at an edge is loaded for and stored under a test of its own"
@@ -62,7 +60,6 @@ IN_PLACE = {"chain": "each row waits for the stores of the row before"}
 
 FAULTS: dict[str, dict[str, str]] = {
     **{f"argmax, {arch}": IN_ORDER for arch in ARCHS},
-    **{f"{name}, {arch}": SORTED for name in SORTS for arch in ARCHS},
     "f16 bias, sm_90": {"chain": "128 sums leave registers for a few loads of the bias at a time"},
     "f16 residual, sm_90": IN_PLACE,
     "bf16 residual, sm_90": IN_PLACE,

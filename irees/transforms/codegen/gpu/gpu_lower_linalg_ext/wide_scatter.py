@@ -36,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.scf import ForallOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.accumulating import batch_rank, scatter_point
 from irees.transforms.codegen.common.utils.rows import as_type, compare, load, rows, scratch, store
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import THREADS
@@ -57,9 +58,6 @@ from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import count_type_for
 from irees.transforms.utils.loops import if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
-
-USUAL_BITS = 24
-"""Bits of the index of most targets of unknown size: such a sort has few digits."""
 
 Way = Callable[[ext.ScatterOp, int, IndexBuilder], None]
 
@@ -120,20 +118,17 @@ def by_points(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
 
 def by_parts(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
     """scatter  =>  updates sorted by target, then one thread per target"""
-    updates, count = Updates.of(op, at), Updates.of(op, at).count
+    updates = Updates.of(op, at)
+    count = updates.count
     keys, ordered = (scratch(updates.kind, count, at) for _ in range(2))
     origins = scratch(count_type_for(count), count, at)
-
-    def put(i: SSAValue, b: IndexBuilder) -> None:
-        store(updates.key(i, b), keys, [i], b)
-
-    each(at, count, put)
+    each(at, count, lambda i, b: store(updates.key(i, b), keys, [i], b))
     if isinstance(updates.nowhere, int):
         sort_keys(keys, ordered, origins, place_bits(op), at)
     else:
-        few = compare(updates.nowhere, 1 << USUAL_BITS, "slt", at)
+        few = compare(updates.nowhere, 1 << NVIDIA.scatter_bits, "slt", at)
         close, yes, no = if_both(at, few)
-        sort_keys(keys, ordered, origins, USUAL_BITS, yes)
+        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits, yes)
         sort_keys(keys, ordered, origins, place_bits(op), no)
         close()
 
