@@ -154,7 +154,7 @@ MUTANTS = (
         "A181",
         "turned bytes are stored in the order of the reduction, not in that of two matrices",
         "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
-        "line = _line_of_bytes(access.depth, at) if self._in_pairs(side) else access.depth",
+        "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
         "line = access.depth",
         ("tests/backends/cuda/test_emulated.py::test_matrices_of_bytes",),
     ),
@@ -246,5 +246,15 @@ MUTANTS = (
         "        wait(b)\n",
         "",
         (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "A185",
+        "the lines of turned bytes are not shown to be inside of the tile",
+        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
+        "line = _line_of_bytes(line, at)",
+        (
+            "tests/backends/cuda/test_nvrtc.py::test_all_accesses_of_large_blocks_of_bytes_are_proved",
+        ),
     ),
 )

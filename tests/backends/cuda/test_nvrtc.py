@@ -235,6 +235,13 @@ def test_a_saved_program_has_the_machine_code_of_warpgroups(tmp_path):
         assert loaded.cubins == program.cubins
 
 
+@pytest.mark.parametrize("order", ["m, k; k, n", "k, m; n, k"])
+def test_all_accesses_of_large_blocks_of_bytes_are_proved(order):
+    """Asynchronous copies cannot be guarded, and bytes are stored to permuted lines."""
+    text = kernels.widening_matmul(2048, 2048, 512, "i8", order)
+    assert irees.compile(irees.import_mlir(text), target="cuda:sm_90").cubins
+
+
 def test_a_program_has_its_machine_code():
     program = irees.compile(kernels.softmax(64, 512), target="cuda:sm_90")
     assert program.cubins

@@ -58,8 +58,11 @@ EDGES = {
 }
 IN_PLACE = {"chain": "each row waits for the stores of the row before"}
 
+SINGLE = {"byte stores": "rows of odd length are not aligned: each byte is loaded alone"}
+
 FAULTS: dict[str, dict[str, str]] = {
     **{f"argmax, {arch}": IN_ORDER for arch in ARCHS},
+    **{f"odd bytes, {arch}": SINGLE for arch in ARCHS},
     "f16 bias, sm_90": {"chain": "128 sums leave registers for a few loads of the bias at a time"},
     "f16 residual, sm_90": IN_PLACE,
     "bf16 residual, sm_90": IN_PLACE,
