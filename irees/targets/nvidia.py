@@ -256,6 +256,9 @@ class NvidiaCosts:
     sort_item: int = cost(32, "cycles", "counted: 80 instructions at 2.5 per cycle")
     """Cycles per warp and element of a thread to sort by a digit."""
 
+    sort_count: int = cost(10, "cycles", "counted: 25 instructions at 2.5 per cycle")
+    """Cycles per warp and element of a thread to count a digit."""
+
     sort_warp_setup: int = cost(60, "cycles", "counted: 150 instructions at 2.5 per cycle")
     """Cycles per warp to clear, scan and use the counts of a digit."""
 

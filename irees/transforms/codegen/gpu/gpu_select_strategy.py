@@ -69,6 +69,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
 )
 from irees.transforms.codegen.gpu.utils.boxes import boxes_of
 from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies
+from irees.transforms.codegen.gpu.utils.predictions import add_cycles
 from irees.transforms.codegen.gpu.utils.single_loads import why_no_single_loads
 from irees.transforms.codegen.gpu.utils.tiles import (
     attention_tiles,
@@ -201,12 +202,19 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         others.append((name, cycles))
         if cycles < NVIDIA.block_ratio * fewest:
             fewest, taken, best = cycles, blocking, [tiles[loop] for loop in loops]
+    report(member, others, fewest)
+    extents = group.extents()
+    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+
+
+def report(member: Loops, others: Sequence[tuple[str, float]], fewest: float) -> None:
+    """Says how many cycles each block takes, and records those of the one that is taken."""
     for name, cycles in others:
         if cycles != fewest:
             said = f"blocks of {name}: {cycles:.0f} cycles, and {fewest:.0f} are enough"
-            remark("missed", GpuSelectStrategyPass.name, op, said)
-    extents = group.extents()
-    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+            remark("missed", GpuSelectStrategyPass.name, member.op, said)
+    if fewest < inf and min(member.sizes) >= 0:
+        add_cycles(member.op, fewest)
 
 
 def candidates_of(op: linalg.GenericOp, machine: Machine) -> tuple[Sequence[AnyBlocking], int]:

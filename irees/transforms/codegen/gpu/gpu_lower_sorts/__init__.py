@@ -38,19 +38,21 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common.utils.rows import other_dims, outside, place, rows
 from irees.transforms.codegen.gpu.gpu_lower_sorts.register_rows import RegisterRow
-from irees.transforms.codegen.gpu.gpu_lower_sorts.wide_rows import WideSort
+from irees.transforms.codegen.gpu.gpu_lower_sorts.wide_rows import WideSort, counts_of
+from irees.transforms.codegen.gpu.utils.predictions import add_cycles
 from irees.transforms.codegen.gpu.utils.segments import (
     is_mapped,
     set_fewest_workgroups,
     set_threads,
 )
-from irees.transforms.codegen.gpu.utils.sort_tiles import Plan, Tile
+from irees.transforms.codegen.gpu.utils.sort_tiles import Plan, Tile, tile_cycles
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
 
@@ -65,6 +67,9 @@ def lower_rows(op: ext.SortOp, loop: ForallOp, plan: Plan, tile: Tile) -> None:
         row.sort(lambda i: place(ivs, dim, i), b)
 
     rows(op.outputs[0], other_dims(op.outputs[0], dim), at, sort)
+    if isinstance(count := at.product(counts_of(loop)), int):
+        waves = -(-count // gpu_of(op).multiprocessors)
+        add_cycles(op, plan.passes * waves * tile_cycles(tile))
     Rewriter.erase_op(op)
 
 

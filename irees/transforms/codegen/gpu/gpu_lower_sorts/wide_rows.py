@@ -25,6 +25,7 @@ from xdsl.ir import SSAValue
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.scf import ForallOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.radix_keys import (
     RadixKey,
     bits_of,
@@ -40,8 +41,9 @@ from irees.transforms.codegen.common.utils.rows import (
     store,
 )
 from irees.transforms.codegen.gpu.gpu_lower_sorts.grid import Grid, Read
+from irees.transforms.codegen.gpu.utils.predictions import add_cycles
 from irees.transforms.codegen.gpu.utils.segments import threads, views_outside
-from irees.transforms.codegen.gpu.utils.sort_tiles import Plan, wide_tile
+from irees.transforms.codegen.gpu.utils.sort_tiles import Plan, tile_cycles, wide_tile
 from irees.transforms.codegen.gpu.utils.warps import digit_of
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize, mixed
@@ -114,6 +116,12 @@ def digit_at(
     return digit
 
 
+def counts_of(loop: ForallOp) -> list[Size]:
+    """Returns the numbers of workgroups of a loop, per dim."""
+    known = loop.properties["staticUpperBound"].get_values()  # type: ignore[attr-defined]
+    return mixed(known, list(loop.dynamicUpperBound))
+
+
 @dataclass(frozen=True)
 class WideSort:
     """The lowering of a sort of rows in tiles."""
@@ -136,13 +144,14 @@ class WideSort:
     def lower(self, at: IndexBuilder) -> None:
         """Emits the kernels in order."""
         gpu = gpu_of(self.op)
-        bounds = mixed(
-            self.loop.properties["staticUpperBound"].get_values(),  # type: ignore[attr-defined]
-            list(self.loop.dynamicUpperBound),
-        )
+        bounds = counts_of(self.loop)
         rows, width = at.product(bounds), self.key.width
         tile = wide_tile(rows, self.size, width, gpu.matrix_shared_bytes, gpu.multiprocessors)
         grid = Grid.of(rows, self.size, width, tile, at)
+        if isinstance(tiles := at.mul(rows, grid.tiles), int):
+            counted = tile.warps * tile.items * NVIDIA.sort_count
+            waves = -(-tiles // gpu.multiprocessors)
+            add_cycles(self.op, self.plan.passes * waves * (counted + tile_cycles(tile)))
         passes, end = self.plan.passes, at.mul(at.mul(rows, self.size), self.plan.passes % 2)
         halves = Halves.allocate(grid, 1 if passes == 2 else 2, at)
         row = Row.of(self, bounds, grid, at)
