@@ -10,7 +10,7 @@ comma    := ,
 FRONTENDS := tests/frontends tests/coverage
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint clean
+.PHONY: help demo test nvrtc mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -24,6 +24,13 @@ EVERY  ?= 1
 
 test: $(VENV)/.ready ## all tests but the models; SAMPLE=1 runs every case
 	$(PYTEST) -n auto --ignore tests/models --durations 15 --sample $(SAMPLE)
+
+# Each is alone in an environment, with the CuPy of its CUDA: several of either break each other.
+NVRTCS := 12.9 13.0 13
+nvrtc: $(NVRTCS:%=$(VENV)/nvrtc-%/.ready) ## compile sample kernels with three versions of NVRTC, and check CuPy's names
+	@set -e; for version in $(NVRTCS); do echo "== NVRTC $$version"; \
+	  $(VENV)/nvrtc-$$version/bin/python -m pytest -q -p no:cacheprovider --sample $(SAMPLE) \
+	    tests/backends/cuda/test_toolchain.py tests/backends/cuda/test_nvrtc.py; done
 
 mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each
 	$(BIN)/python tests/mutants/run.py --every $(EVERY) $(MUTANTS)
@@ -69,6 +76,12 @@ clean: ## remove the environment
 $(VENV)/.models: $(VENV)/.ready
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q -e '.[models]'
+	@touch $@
+
+$(VENV)/nvrtc-%/.ready: $(VENV)/.ready
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q -e '.[cuda$(firstword $(subst ., ,$*))]' pytest hypothesis \
+	  'nvidia-cuda-nvrtc$(if $(filter 12.%,$*),-cu12)==$*.*'
 	@touch $@
 
 $(VENV)/.ready: pyproject.toml

@@ -2,14 +2,15 @@
 Times irees on an NVIDIA GPU beside PyTorch, Inductor and CuPy, in one run, interleaved.
 
     python benchmarks/bench_gpu.py [--arch sm_90] [--only NAME ...] [--seconds S] [--write FILE]
-        [--peers PyTorch CuPy]
+        [--peers PyTorch CuPy] [--predict]
 
 Every kernel is compiled first, which needs no GPU: registers, shared memory and spills are in the
 page. Then each contender is called on arrays of the device, in turns, many calls between two events
 of the stream, so that launches overlap as they do in use; medians are reported. Beside a program that
 only moves data stands its share of the bandwidth of a copy measured in the same run, and every first
 result is compared with PyTorch's. Without a driver, or without CuPy, the first part runs, the error
-is told, and the exit status is 2.
+is told, and the exit status is 2. A second table has the roofline of an H200 and what the compiler's
+cost models predict; `--predict` prints it alone, and needs no GPU.
 """
 
 from __future__ import annotations
@@ -52,6 +53,15 @@ KERNELS = (
 )
 MODELS = ("resnet50", "bert_base", "gpt2")
 
+GIGAHERTZ, LAUNCH = 1.8, 3.0
+"""Of an H200: clock of a multiprocessor under load, and microseconds of a kernel that does nothing."""
+GIGABYTES, COPIED = 4800, 4236
+"""Bandwidth of its memory by the data sheet, and what a copy reaches."""
+TERAFLOPS = {"i8": 1979, "f16": 989, "bf16": 989}
+"""Its peak by the operands of a matrix product in a row's name, by the data sheet."""
+SCALAR_TERAFLOPS = 67
+"""The same for f32, without TF32."""
+
 PEERS = ("Inductor", "CuPy")
 """Those that may be left out."""
 
@@ -78,6 +88,8 @@ class Row:
     spilled_bytes: int = 0
     flops: int = 0
     bytes: int = 0
+    predicted: float | None = None
+    """Microseconds of the kernels of a call by the cost models, None where one has no prediction."""
     times: dict[str, float] = field(default_factory=dict[str, float])
     device: dict[str, float] = field(default_factory=dict[str, float])
     """Microseconds of the kernels and copies of one call, without what is between them."""
@@ -107,7 +119,49 @@ def compiled(row: Row, program: programs.Program, target: Target) -> Any:
     row.shared_bytes = max(launch["shared_bytes"] for launch in launches)
     row.spilled_bytes = max(launch["spilled_bytes"] for launch in launches)
     row.flops, row.bytes = main["flops"] or 0, main["bytes"] or 0
+    row.predicted = predicted(made.explain(as_data=True)["dispatches"], row.kernels)
     return made
+
+
+def predicted(dispatches: Sequence[dict[str, Any]], kernels: int) -> float | None:
+    """Returns the microseconds of the kernels of a call, or None."""
+    found = kernels * LAUNCH
+    for each in dispatches:
+        moved, cycles = (each["bytes"] or 0) / COPIED / 1e3, each["cycles"]
+        if cycles is None and (each["flops"] or 0) >= 8 * (each["bytes"] or 0):
+            return None
+        found += max(moved, (cycles or 0) / GIGAHERTZ / 1e3)
+    return found
+
+
+def roofline(row: Row) -> float:
+    """Returns the least microseconds of a row: of its bytes, or of its multiply-adds."""
+    peak = next((v for k, v in TERAFLOPS.items() if f"_{k}_" in row.name), SCALAR_TERAFLOPS)
+    return max(row.bytes / GIGABYTES / 1e3, row.flops / peak / 1e6)
+
+
+def _short(microseconds: float) -> str:
+    return f"{microseconds:.0f}" if microseconds >= 100 else f"{microseconds:.3g}"
+
+
+def predictions(rows: list[Row]) -> list[str]:
+    """Returns the lines of the table of what is predicted."""
+    lines = [
+        *("## Predicted", ""),
+        "Microseconds of an H200. `roofline` is the least by the data sheet: bytes that any program of",
+        f"the row moves, at {GIGABYTES} GB/s, or its arithmetic at the peak of its operands. `predicted`",
+        f"is by the cost models: cycles of products and sorts at {GIGAHERTZ} GHz, bytes of other kernels at",
+        f"{COPIED} GB/s, and {LAUNCH:.0f} us per kernel. A dash: a kernel has no prediction.",
+        "`python benchmarks/bench_gpu.py --predict` prints this table; it needs no GPU.",
+        *("", "| program | roofline | predicted | ratio |", "|---|---|---|---|"),
+    ]
+    for row in rows:
+        least, guess = roofline(row), row.predicted
+        cells = [_short(least), "–", "–"]
+        if guess is not None:
+            cells[1:] = [_short(guess), f"{guess / least:.1f}" if least else "–"]
+        lines.append(f"| {row.name} | {' | '.join(cells)} |")
+    return lines
 
 
 def contenders(
@@ -238,7 +292,10 @@ def page(rows: list[Row], copy: float, how: str) -> str:
         taken = (row.kernels, row.registers, row.shared_bytes, row.spilled_bytes)
         lines.append("| " + " | ".join([*cells, *map(str, taken)]) + " |")
     reasons = [f"- {row.name}, {n}: {why}" for row in rows for n, why in row.reasons.items()]
-    return "\n".join([*lines, "", *reasons]).rstrip() + "\n"
+    lines += ["", *reasons]
+    if how and any(row.kernels for row in rows):
+        lines += ["", *predictions(rows)] if reasons else predictions(rows)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def how(target: Target, device: str) -> str:
@@ -289,6 +346,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3.0, help="budget of one row")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     parser.add_argument("--write", type=Path, help="the page")
+    parser.add_argument("--predict", action="store_true", help="only what is predicted")
     options = parser.parse_args()
     if unknown := set(options.only) - {*KERNELS, *MODELS}:
         parser.error(f"no program {', '.join(sorted(unknown))}")
@@ -299,15 +357,19 @@ def main() -> int:
             arch = device_arch()
         except DeviceError:
             arch = DEFAULT_ARCH
-    target = Target("cuda", arch=arch)
-    cupy, device, missing = open_device(target)
+    target = Target("cuda", arch=DEFAULT_ARCH if options.predict else arch)
+    cupy, device, missing = open_device(target) if not options.predict else (None, "", None)
     copy = copy_gigabytes(cupy) if cupy is not None else 0.0
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or (*KERNELS, *MODELS):
             row = timed(name, Path(folder), target, cupy, options.seconds, options.peers)
             rows.append(row)
-            print(page([row], copy, "").splitlines()[-1 if not row.reasons else -3], flush=True)
+            if not options.predict:
+                print(page([row], copy, "").splitlines()[-1 if not row.reasons else -3], flush=True)
+    if options.predict:
+        print("\n".join(predictions(rows)))
+        return 0
     text = page(rows, copy, how(target, device))
     print(text)
     if missing is not None:

@@ -115,9 +115,9 @@ SHAPES = """
 """
 
 FUSION = """
-    fold-unit-extent-dims bubble-up-extract-slices compute-extracted-elements fold-constants
-    fold-constant-gathers sink-reshapes fuse-elementwise-ops tabulate-index-expressions
-    fold-constants fold-reciprocals fold-affine-epilogues
+    sort-out-of-place fold-unit-extent-dims bubble-up-extract-slices compute-extracted-elements
+    fold-constants fold-constant-gathers sink-reshapes fuse-elementwise-ops
+    tabulate-index-expressions fold-constants fold-reciprocals fold-affine-epilogues
     propagate-blocked-layouts convert-conv2d-to-winograd pack-constant-operands split-reductions
     split-sorts widen-half-arith canonicalize cse merge-variance-passes fuse-sibling-reductions
 """
@@ -133,9 +133,9 @@ CPU_CODEGEN = """
 
 GPU_CODEGEN = """
     tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-scans gpu-lower-linalg-ext
-    lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-contractions
-    gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads erase-unread-buffers
-    gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
+    gpu-lower-sorts lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k
+    gpu-lower-contractions gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads
+    erase-unread-buffers gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
@@ -275,8 +275,9 @@ OPTIONAL = frozenset(
     irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
     irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
     irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-lower-scans
-    irees-gpu-use-bulk-copies irees-gpu-lower-contractions irees-gpu-lower-reductions
-    irees-gpu-lower-transposes irees-gpu-stream-k irees-split-reductions irees-split-sorts
+    irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-contractions
+    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
+    irees-split-reductions irees-split-sorts irees-sort-out-of-place
     irees-tabulate-index-expressions irees-bubble-up-extract-slices
     """.split()
 )

@@ -164,6 +164,7 @@ def test_the_benchmark_of_a_gpu_without_one(tmp_path):
     assert answer.returncode == 2, answer.stderr
     assert "DeviceError: " in answer.stderr
     assert "compiled for sm_90 by NVRTC" in answer.stdout
+    assert "| matmul_f16_4096 | 139 | 1" in answer.stdout
     row = next(line for line in answer.stdout.splitlines() if line.startswith("| matmul_f16_4096"))
     assert row.split("|")[-5].strip() == "1"
     assert row.split("|")[-2].strip() == "0"

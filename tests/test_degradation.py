@@ -27,7 +27,9 @@ from irees.target import cpu_target
 from irees.testing.faults import fail_rewrite, watch_rewrites
 
 pytestmark = pytest.mark.passes_fail
-FOR_WORKGROUPS = frozenset(("irees-split-reductions", "irees-split-sorts"))
+FOR_WORKGROUPS = frozenset(
+    ("irees-split-reductions", "irees-split-sorts", "irees-sort-out-of-place")
+)
 """Passes of all targets that do nothing on a CPU."""
 ON_CPU = (OPTIONAL & {p.name for phase in PHASES for p in phase.passes}) - FOR_WORKGROUPS
 """Those for GPUs are left out in tests/backends/cuda."""

@@ -28,6 +28,12 @@ from xdsl.utils.str_enum import StrEnum
 FEWEST_WORKGROUPS = "nvvm.minctasm"
 """Function attribute: minimum number of resident workgroups (CTAs) per multiprocessor."""
 
+MATCHED_BITS = "irees.bits"
+"""
+Attribute of `nvvm.match.sync`: the number of low bits in which lanes may differ. So many ballots
+take less time than the instruction, which takes one step per distinct value.
+"""
+
 
 class MatchSyncKind(StrEnum):
     """Result of a match: the lanes with this lane's value, or whether all lanes agree."""
@@ -81,16 +87,22 @@ class MatchSyncOp(IRDLOperation):
         mask = parser.resolve_operand(parser.parse_unresolved_operand(), i32)
         parser.parse_punctuation(",")
         name = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         value = parser.resolve_operand(name, parser.parse_type())
         parser.parse_punctuation("->")
         result = parser.parse_type()
         operands = [mask, value]
-        return cls.build(operands=operands, result_types=[result], properties={"kind": kind})
+        properties = {"kind": kind}
+        return cls.build(
+            operands=operands, result_types=[result], properties=properties, attributes=attributes
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.kind.data.value} ")
         printer.print_list(self.operands, printer.print_ssa_value)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.val.type)
         printer.print_string(" -> ")

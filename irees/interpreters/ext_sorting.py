@@ -102,15 +102,26 @@ def _dimension(op: Operation) -> int:
     return op.properties["dimension"].value.data  # pyright: ignore
 
 
+def _positions(like: np.ndarray, dim: int) -> np.ndarray:
+    """Each element's position along a dim; narrow integers wrap."""
+    shape = [-1 if d == dim else 1 for d in range(like.ndim)]
+    numbers = np.arange(like.shape[dim]).astype(like.dtype).reshape(shape)
+    return np.broadcast_to(numbers, like.shape)
+
+
 @implements("iree_linalg_ext.sort", "tm_tensor.sort")
 def _sort(machine: Machine, op: Operation) -> Prepared:
     """Sorts all operands together; stable."""
     dim, order = _dimension(op), Order(machine, op.regions[0].block)
     inputs = len(op.inputs)  # pyright: ignore
+    generated = getattr(op, "generated", ())
 
     def run(*args: Any):
         targets = args[inputs:]
         sources = [array_of(v) for v in (args[:inputs] or targets)]
+        for number in generated:
+            like = array_of(targets[number])
+            sources.insert(number, _positions(like, dim))
         if any(s.shape != sources[0].shape for s in sources):
             raise RuntimeTrap("operands of different shapes", op=op)
         if sources[0].size == 0:

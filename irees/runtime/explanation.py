@@ -30,8 +30,9 @@ def explanation(
     program: Program, times: Times | None, peaks: tuple[float, float] | None
 ) -> dict[str, Any]:
     """
-    Functions, memory, dispatches and remarks as data. Flops, bytes and seconds of a dispatch are
-    totals over all its calls, None where unknown; rates are derived from them.
+    Functions, memory, dispatches and remarks as data. Flops, bytes, seconds, and predicted cycles
+    of a GPU are totals over all calls of a dispatch, None where unknown; rates are derived from
+    them.
     """
     kernels = checked_kernels(program.manifest)
     return {
@@ -52,6 +53,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "vector": (str, type(None)),
     "flops": (int, type(None)),
     "bytes": (int, type(None)),
+    "cycles": (int, type(None)),
     "configs": (list, type(None)),
     "remarks": (list, type(None)),
     "accesses": (dict, type(None)),
@@ -99,8 +101,9 @@ def _dispatch(
 ) -> dict[str, Any]:
     calls = kernel.get("calls") or 0
     groups = _groups(kernel.get("configs") or ())
-    flops, moved = (
-        None if kernel.get(name) is None else kernel[name] * calls for name in ("flops", "bytes")
+    flops, moved, cycles = (
+        None if kernel.get(name) is None else kernel[name] * calls
+        for name in ("flops", "bytes", "cycles")
     )
     seconds = None if times is None else times.dispatches.get(kernel["name"])
     found: dict[str, Any] = {
@@ -112,6 +115,7 @@ def _dispatch(
         "vector": kernel.get("vector"),
         "flops": flops,
         "bytes": moved,
+        "cycles": cycles,
         "seconds": seconds,
         "share": None if not seconds or times is None else seconds / times.call,
         "gflops": flops / seconds / 1e9 if flops and seconds else None,

@@ -73,6 +73,11 @@ class NvidiaCosts:
     stages: int = cost(4, "stages", "guess")
     """Shared-memory stages with asynchronous copies: three are in flight."""
 
+    load_registers: int = cost(
+        5, "registers", "ptxas, sm_80: 32 loads of halves spill beside 32 sums"
+    )
+    """Registers of a thread for an element that it loads alone, from an address of its own."""
+
     wide_stages: int = cost(3, "stages", "guess")
     """The same for `mma.sync` on the block of several warpgroups."""
 
@@ -215,6 +220,9 @@ class NvidiaCosts:
     assumed_slice: int = cost(256, "elements", "guess")
     """Assumed elements per slice of a scatter if its size is dynamic."""
 
+    scatter_bits: int = cost(24, "bits", "guess")
+    """Bits of the index of most targets of unknown size: such a sort has few digits."""
+
     network_row: int = cost(512, "elements", "guess")
     """Row length from which a sorting network uses as many threads as a radix sort."""
 
@@ -224,15 +232,38 @@ class NvidiaCosts:
     counts_ahead: int = cost(8, "loads", "guess")
     """Counts that a thread loads at a time, to overlap their latency."""
 
-    long_row: int = cost(1 << 17, "elements", "derived: launches against passes over the row")
-    """Row length from which all workgroups sort a row together, by radix sort: three launches per
-    digit take less time than merging the sorted runs of single workgroups."""
+    sort_threads: tuple[int, ...] = cost((256, 512, 1024), "threads", "derived: a thread per digit")
+    """Threads of a workgroup that sorts a row in its registers."""
 
-    least_part: int = cost(1024, "elements", "guess")
-    """Minimum elements per workgroup that sort a long row together: four per thread."""
+    sort_wide_threads: int = cost(256, "threads", "derived: a thread per digit")
+    """Threads of a workgroup that sorts a part of a long row."""
 
-    sort_waves: int = cost(2, "workgroups per multiprocessor", "guess")
-    """Waves of workgroups that sort a long row together."""
+    sort_wide_workgroups: int = cost(3, "workgroups", "ptxas, sm_80 and sm_90: spills with 4")
+    """Such workgroups per multiprocessor: 80 registers per thread."""
+
+    assumed_row: int = cost(1 << 19, "elements", "guess")
+    """Assumed length of a row that several workgroups sort, if it is dynamic."""
+
+    sort_scan_threads: int = cost(256, "threads", "guess")
+    """Threads that compute the prefix sums of one digit over the tiles of a row."""
+
+    sort_items: tuple[int, ...] = cost((16, 12, 8, 4, 2), "elements", "derived: registers")
+    """Elements per thread of the parts of a long row, the most first."""
+
+    sort_item_bytes: int = cost(128, "bytes", "ptxas, sm_80 and sm_90: spills with more")
+    """Maximum bytes of the elements of a thread in registers: words and origins."""
+
+    sort_item: int = cost(32, "cycles", "counted: 80 instructions at 2.5 per cycle")
+    """Cycles per warp and element of a thread to sort by a digit."""
+
+    sort_count: int = cost(10, "cycles", "counted: 25 instructions at 2.5 per cycle")
+    """Cycles per warp and element of a thread to count a digit."""
+
+    sort_warp_setup: int = cost(60, "cycles", "counted: 150 instructions at 2.5 per cycle")
+    """Cycles per warp to clear, scan and use the counts of a digit."""
+
+    sort_tile_setup: int = cost(1000, "cycles", "guess: four barriers, two shared-memory chains")
+    """Cycles of a tile in which its warps wait for each other."""
 
     sorted_row: int = cost(4096, "elements", "guess")
     """Elements of a row that one workgroup sorts; longer rows are sorted in runs and merged."""
@@ -250,6 +281,9 @@ class NvidiaCosts:
 
     wide_scan_threads: int = cost(256, "threads", "guess")
     """Threads per workgroup where many scan a row."""
+
+    scan_waves: int = cost(2, "workgroups per multiprocessor", "guess")
+    """Maximum waves of workgroups that scan a row together."""
 
     scan_element: int = cost(60, "ns", "estimated: a load and a store of one thread in order")
     """Cost of an element of a row that one thread scans."""

@@ -1,4 +1,7 @@
-"""Faults of the CUDA runtime, which the tests with a stand-in for CuPy find."""
+"""
+Faults that show on a device: of the CUDA runtime, which the tests with a stand-in for CuPy find,
+and of kernels whose lanes wait for each other, which the emulation finds.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from mutant import Mutant
 
 TESTS = "tests/runtime/test_cuda.py"
 PLANS = "tests/runtime/test_cuda_plans.py"
+SELECTION = "tests/backends/cuda/test_selection.py"
 
 MUTANTS = (
     Mutant(
@@ -150,7 +154,7 @@ MUTANTS = (
         "A181",
         "turned bytes are stored in the order of the reduction, not in that of two matrices",
         "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
-        "line = _line_of_bytes(access.depth, at) if self._in_pairs(side) else access.depth",
+        "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
         "line = access.depth",
         ("tests/backends/cuda/test_emulated.py::test_matrices_of_bytes",),
     ),
@@ -161,6 +165,14 @@ MUTANTS = (
         'inside = compare(index, part, "sle", at)',
         'inside = compare(index, part, "slt", at)',
         ("tests/backends/cuda/test_scans.py::test_rows",),
+    ),
+    Mutant(
+        "A183",
+        "single loads of a convolution spill",
+        "irees/transforms/codegen/gpu/utils/single_loads.py",
+        "    if not loads or needed <= most:\n",
+        "    if not loads or needed:\n",
+        ("filecheck/transforms/codegen/gpu/gpu_select_strategy_issue_34.mlir",),
     ),
     Mutant(
         "D01",
@@ -225,5 +237,24 @@ MUTANTS = (
         "return max(self.latency, workgroups * self.work)",
         "return self.latency",
         ("tests/backends/cuda/test_waves.py",),
+    ),
+    Mutant(
+        "A149",
+        "a lane changes the count of a digit before the others of its warp have read it",
+        "irees/transforms/codegen/gpu/gpu_lower_sorts/ranks.py",
+        "        # All lanes have read the count before one of them changes it, and the reverse.\n"
+        "        wait(b)\n",
+        "",
+        (f"{SELECTION}::test_static_rows",),
+    ),
+    Mutant(
+        "A185",
+        "the lines of turned bytes are not shown to be inside of the tile",
+        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
+        "line = _line_of_bytes(line, at)",
+        (
+            "tests/backends/cuda/test_nvrtc.py::test_all_accesses_of_large_blocks_of_bytes_are_proved",
+        ),
     ),
 )

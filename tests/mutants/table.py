@@ -97,11 +97,9 @@ MUTANTS = (
         "S0e",
         "the types of the results are those of the old op",
         UNUSED,
+        "        new = _sort_of(op, keep, body)\n",
         """\
-        new = ext.SortOp.of(inputs, outputs, {"dimension": op.dimension}, body)
-""",
-        """\
-        new = ext.SortOp.of(inputs, outputs, {"dimension": op.dimension}, body)
+        new = _sort_of(op, keep, body)
         for made, old in zip(new.results, op.results, strict=False):
             rewriter.replace_value_with_new_type(made, old.type)
 """,
@@ -820,8 +818,8 @@ MUTANTS = (
         "S9m",
         "of equal digits a lane does not count those before it in its warp",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
-        "mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
-        "mine = _counted(_both(arith.AndIOp, same, _number(0, i32, b), b), self.kind, b)",
+        "mine = _counted(both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
+        "mine = _counted(both(arith.AndIOp, same, integer(0, i32, b), b), self.kind, b)",
         (f"{SELECTION}::test_static_rows",),
     ),
     Mutant(
@@ -829,7 +827,7 @@ MUTANTS = (
         "a warp's elements do not follow those of earlier warps",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
         "store(total, counts, [i, digit], at)",
-        "store(_number(0, self.kind, at), counts, [i, digit], at)",
+        "store(integer(0, self.kind, at), counts, [i, digit], at)",
         (f"{SELECTION}::test_static_rows",),
     ),
     Mutant(
@@ -844,8 +842,8 @@ MUTANTS = (
         "S9p",
         "a digit that all elements share is taken for one that none has",
         "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
-        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]',
-        'moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "eq")).results[0]',
+        'moves = b.insert(arith.CmpiOp(first, integer(0, tallies.kind, b), "ne")).results[0]',
+        'moves = b.insert(arith.CmpiOp(first, integer(0, tallies.kind, b), "eq")).results[0]',
         (f"{SELECTION}::test_rows_that_are_alike",),
     ),
     Mutant(
@@ -915,11 +913,11 @@ MUTANTS = (
     ),
     Mutant(
         "S9vb",
-        "places whose number is known late have a digit less",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
-        "return at.ceildiv(at.sub(64, zeros), DIGIT)",
-        "return at.ceildiv(at.sub(56, zeros), DIGIT)",
-        (f"{SCATTERS}::test_many_updates",),
+        "the bits of places of unknown number are too few",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_scatter.py",
+        "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits, yes)\n",
+        "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits - 16, yes)\n",
+        (f"{SCATTERS}::test_places_that_differ_in_high_bits",),
     ),
     Mutant(
         "S9vc",
@@ -931,11 +929,11 @@ MUTANTS = (
     ),
     Mutant(
         "S9v",
-        "the last part of a row is not counted",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_sort.py",
-        "tallies.scan(b, give, counts, parts.count)",
-        "tallies.scan(b, give, counts, b.sub(parts.count, 1))",
-        (f"{SELECTION}::test_one_row_for_all_workgroups",),
+        "what is past the end of a row has the digit of its last element",
+        "irees/transforms/codegen/gpu/gpu_lower_sorts/grid.py",
+        "            return c.insert(arith.SelectOp(inside, found, last)).results[0]\n",
+        "            return c.insert(arith.SelectOp(inside, found, found)).results[0]\n",
+        (f"{SELECTION}::test_rows_of_many_workgroups",),
     ),
     Mutant(
         "S9i",

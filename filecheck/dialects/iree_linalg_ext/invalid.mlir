@@ -12,6 +12,42 @@ func.func @sort(%v: tensor<4xf32>) {
 
 // -----
 
+// CHECK: expected `positions` to be numbers of `outs`, in order
+func.func @no_such_operand(%v: tensor<4xf32>, %i: tensor<4xi64>) {
+  %0:2 = iree_linalg_ext.sort dimension(0) positions([2]) ins(%v : tensor<4xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%l: f32, %m: f32, %p: i64, %q: i64):
+    %c = arith.cmpf olt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<4xf32>, tensor<4xi64>
+  return
+}
+
+// -----
+
+// CHECK: expected `positions` only with `ins`
+func.func @in_place(%v: tensor<4xf32>, %i: tensor<4xi64>) {
+  %0:2 = iree_linalg_ext.sort dimension(0) positions([1]) outs(%v, %i : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%l: f32, %m: f32, %p: i64, %q: i64):
+    %c = arith.cmpf olt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<4xf32>, tensor<4xi64>
+  return
+}
+
+// -----
+
+// CHECK: expected integers as `positions`
+func.func @float_positions(%v: tensor<4xf32>, %i: tensor<4xf32>) {
+  %0:2 = iree_linalg_ext.sort dimension(0) positions([1]) ins(%v : tensor<4xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%l: f32, %m: f32, %p: f32, %q: f32):
+    %c = arith.cmpf olt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
 // CHECK: dimension must be within [0, 1), but is 1
 func.func @scan(%v: tensor<4xf32>, %a: tensor<f32>) {
   %0:2 = iree_linalg_ext.scan dimension(1) inclusive(true) ins(%v : tensor<4xf32>) outs(%v, %a : tensor<4xf32>, tensor<f32>) {

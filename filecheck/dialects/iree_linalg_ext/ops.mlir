@@ -7,6 +7,11 @@ func.func @sorting(%v: tensor<4x8xf32>, %i: tensor<4x8xi64>, %k: tensor<4x2xf32>
     %c = arith.cmpf olt, %l, %m : f32
     iree_linalg_ext.yield %c : i1
   } -> tensor<4x8xf32>, tensor<4x8xi64>
+  %s:2 = iree_linalg_ext.sort dimension(1) positions([1]) ins(%v : tensor<4x8xf32>) outs(%v, %i : tensor<4x8xf32>, tensor<4x8xi64>) {
+  ^bb0(%l: f32, %m: f32, %li: i64, %mi: i64):
+    %c = arith.cmpf olt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<4x8xf32>, tensor<4x8xi64>
   %1:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%v : tensor<4x8xf32>) outs(%k, %ki : tensor<4x2xf32>, tensor<4x2xi32>) {
   ^bb0(%l: f32, %m: f32):
     %c = arith.cmpf ogt, %l, %m : f32
@@ -67,25 +72,30 @@ func.func @im2col(%a: tensor<2x34x34x640xf32>, %o: tensor<2x1024x5760xf32>, %r: 
 // CHECK-NEXT:       %c = arith.cmpf olt, %l, %m : f32
 // CHECK-NEXT:       iree_linalg_ext.yield %c : i1
 // CHECK-NEXT:     } -> tensor<4x8xf32>, tensor<4x8xi64>
-// CHECK-NEXT:     %2, %3 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%v : tensor<4x8xf32>) outs(%k, %ki : tensor<4x2xf32>, tensor<4x2xi32>) {
-// CHECK-NEXT:     ^bb0(%l_1: f32, %m_1: f32):
-// CHECK-NEXT:       %c_1 = arith.cmpf ogt, %l_1, %m_1 : f32
+// CHECK-NEXT:     %s, %s_1 = iree_linalg_ext.sort dimension(1) positions([1]) ins(%v : tensor<4x8xf32>) outs(%v, %i : tensor<4x8xf32>, tensor<4x8xi64>) {
+// CHECK-NEXT:     ^bb0(%l_1: f32, %m_1: f32, %li_1: i64, %mi_1: i64):
+// CHECK-NEXT:       %c_1 = arith.cmpf olt, %l_1, %m_1 : f32
 // CHECK-NEXT:       iree_linalg_ext.yield %c_1 : i1
-// CHECK-NEXT:     } -> tensor<4x2xf32>, tensor<4x2xi32>
-// CHECK-NEXT:     %4, %5 = iree_linalg_ext.topk dimension(1) ins(%v : tensor<4x8xf32>) outs(%k, %ki : tensor<4x2xf32>, tensor<4x2xi32>) {
+// CHECK-NEXT:     } -> tensor<4x8xf32>, tensor<4x8xi64>
+// CHECK-NEXT:     %2, %3 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%v : tensor<4x8xf32>) outs(%k, %ki : tensor<4x2xf32>, tensor<4x2xi32>) {
 // CHECK-NEXT:     ^bb0(%l_2: f32, %m_2: f32):
 // CHECK-NEXT:       %c_2 = arith.cmpf ogt, %l_2, %m_2 : f32
 // CHECK-NEXT:       iree_linalg_ext.yield %c_2 : i1
 // CHECK-NEXT:     } -> tensor<4x2xf32>, tensor<4x2xi32>
-// CHECK-NEXT:     %6, %7 = iree_linalg_ext.arg_compare dimension(1) ins(%v : tensor<4x8xf32>) outs(%r, %ri : tensor<4xf32>, tensor<4xindex>) index_base(%base : index) {
+// CHECK-NEXT:     %4, %5 = iree_linalg_ext.topk dimension(1) ins(%v : tensor<4x8xf32>) outs(%k, %ki : tensor<4x2xf32>, tensor<4x2xi32>) {
 // CHECK-NEXT:     ^bb0(%l_3: f32, %m_3: f32):
 // CHECK-NEXT:       %c_3 = arith.cmpf ogt, %l_3, %m_3 : f32
 // CHECK-NEXT:       iree_linalg_ext.yield %c_3 : i1
+// CHECK-NEXT:     } -> tensor<4x2xf32>, tensor<4x2xi32>
+// CHECK-NEXT:     %6, %7 = iree_linalg_ext.arg_compare dimension(1) ins(%v : tensor<4x8xf32>) outs(%r, %ri : tensor<4xf32>, tensor<4xindex>) index_base(%base : index) {
+// CHECK-NEXT:     ^bb0(%l_4: f32, %m_4: f32):
+// CHECK-NEXT:       %c_4 = arith.cmpf ogt, %l_4, %m_4 : f32
+// CHECK-NEXT:       iree_linalg_ext.yield %c_4 : i1
 // CHECK-NEXT:     } -> tensor<4xf32>, tensor<4xindex>
 // CHECK-NEXT:     %8, %9 = iree_linalg_ext.scan dimension(0) inclusive(false) ins(%v : tensor<4x8xf32>) outs(%v, %a : tensor<4x8xf32>, tensor<8xf32>) {
-// CHECK-NEXT:     ^bb0(%l_4: f32, %m_4: f32):
-// CHECK-NEXT:       %c_4 = arith.addf %l_4, %m_4 : f32
-// CHECK-NEXT:       iree_linalg_ext.yield %c_4 : f32
+// CHECK-NEXT:     ^bb0(%l_5: f32, %m_5: f32):
+// CHECK-NEXT:       %c_5 = arith.addf %l_5, %m_5 : f32
+// CHECK-NEXT:       iree_linalg_ext.yield %c_5 : f32
 // CHECK-NEXT:     } -> tensor<4x8xf32>, tensor<8xf32>
 // CHECK-NEXT:     func.return
 // CHECK-NEXT:   }
@@ -115,7 +125,7 @@ func.func @im2col(%a: tensor<2x34x34x640xf32>, %o: tensor<2x1024x5760xf32>, %r: 
 // CHECK-NEXT:     func.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @im2col(%a: tensor<2x34x34x640xf32>, %o: tensor<2x1024x5760xf32>, %r: tensor<1024xf32>, %s: index) {
-// CHECK-NEXT:     %0 = iree_linalg_ext.im2col strides = [1, 1] dilations = [1, 1] kernel_size = [3, 3] offsets = [0, 0, 0] output_sizes = {{[[][[]}}2], [32, 32], [3, 3, 640]] batch_pos = [0] m_pos = [1, 2] k_pos = [3] input_k_perm = [0, 1, 2] output_perm = [0, 1, 2] ins(%a : tensor<2x34x34x640xf32>) outs(%o : tensor<2x1024x5760xf32>) -> tensor<2x1024x5760xf32>
+// CHECK-NEXT:     %0 = iree_linalg_ext.im2col strides = [1, 1] dilations = [1, 1] kernel_size = [3, 3] offsets = [0, 0, 0] output_sizes = [[2], [32, 32], [3, 3, 640]] batch_pos = [0] m_pos = [1, 2] k_pos = [3] input_k_perm = [0, 1, 2] output_perm = [0, 1, 2] ins(%a : tensor<2x34x34x640xf32>) outs(%o : tensor<2x1024x5760xf32>) -> tensor<2x1024x5760xf32>
 // CHECK-NEXT:     %1, %2 = iree_linalg_ext.fft ins(%s : index) outs(%r, %r : tensor<1024xf32>, tensor<1024xf32>) : tensor<1024xf32>, tensor<1024xf32>
 // CHECK-NEXT:     func.return
 // CHECK-NEXT:   }

@@ -1,19 +1,19 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-split-sorts{longest=64}' | filecheck %s
 
-// Three runs of 64, of which the first two are merged, and then all.
+// Keys without digits: three runs of 64, of which the first two are merged, and then all.
 // CHECK-LABEL: func.func @sort
-// CHECK:         tensor.expand_shape %x {{.*}} into tensor<2x3x64xf32>
-// CHECK:         iree_linalg_ext.sort dimension(2) outs({{.*}} : tensor<2x3x64xf32>)
+// CHECK:         tensor.expand_shape %x {{.*}} into tensor<2x3x64xi4>
+// CHECK:         iree_linalg_ext.sort dimension(2) outs({{.*}} : tensor<2x3x64xi4>)
 // CHECK:         tensor.collapse_shape
-// CHECK-COUNT-2: linalg.generic {{.*}} outs({{.*}} : tensor<2x192xf32>)
+// CHECK-COUNT-2: linalg.generic {{.*}} outs({{.*}} : tensor<2x192xi4>)
 // CHECK-NOT:     linalg.generic
-func.func @sort(%x: tensor<2x192xf32>) -> tensor<2x192xf32> {
-  %r = iree_linalg_ext.sort dimension(1) outs(%x : tensor<2x192xf32>) {
-  ^bb0(%a: f32, %b: f32):
-    %p = arith.cmpf ole, %a, %b : f32
+func.func @sort(%x: tensor<2x192xi4>) -> tensor<2x192xi4> {
+  %r = iree_linalg_ext.sort dimension(1) outs(%x : tensor<2x192xi4>) {
+  ^bb0(%a: i4, %b: i4):
+    %p = arith.cmpi sle, %a, %b : i4
     iree_linalg_ext.yield %p : i1
-  } -> tensor<2x192xf32>
-  return %r : tensor<2x192xf32>
+  } -> tensor<2x192xi4>
+  return %r : tensor<2x192xi4>
 }
 
 // 1024 numbers are 16 runs, then 8 of each are two runs more; the last one says where they were.
@@ -92,14 +92,14 @@ func.func @no_digits(%x: tensor<108x1024xi4>, %v: tensor<108x8xi4>) -> tensor<10
   return %r : tensor<108x8xi4>
 }
 
-// One row so long is for all workgroups together.
+// Keys with digits are sorted by many workgroups together.
 // CHECK-LABEL: func.func @wide
-// CHECK-NEXT:    iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>)
-func.func @wide(%x: tensor<131072xf32>) -> tensor<131072xf32> {
-  %r = iree_linalg_ext.sort dimension(0) outs(%x : tensor<131072xf32>) {
+// CHECK-NEXT:    iree_linalg_ext.sort dimension(0) outs(%x : tensor<1000xf32>)
+func.func @wide(%x: tensor<1000xf32>) -> tensor<1000xf32> {
+  %r = iree_linalg_ext.sort dimension(0) outs(%x : tensor<1000xf32>) {
   ^bb0(%a: f32, %b: f32):
     %p = arith.cmpf ole, %a, %b : f32
     iree_linalg_ext.yield %p : i1
-  } -> tensor<131072xf32>
-  return %r : tensor<131072xf32>
+  } -> tensor<1000xf32>
+  return %r : tensor<1000xf32>
 }

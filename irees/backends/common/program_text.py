@@ -308,6 +308,7 @@ def _kernel_record(
         "tuned": "tuned" in executable.attributes,
         "vector": widest_vector(executable),
         **_work(executable),
+        "cycles": _cycles(executable),
     }
 
 
@@ -324,6 +325,12 @@ def _work(op: Operation) -> dict[str, int | None]:
         number = work.data.get(name) if isinstance(work, DictionaryAttr) else None
         found[name] = number.value.data if isinstance(number, IntegerAttr) else None
     return found
+
+
+def _cycles(executable: ExecutableOp) -> int | None:
+    """The predicted cycles of one call on a GPU, None where there is no prediction."""
+    cycles = executable.attributes.get("cycles")
+    return cycles.value.data if isinstance(cycles, IntegerAttr) else None
 
 
 def _configs(executable: ExecutableOp) -> list[dict[str, Any]]:

@@ -97,6 +97,7 @@ template <typename T> IREES_INLINE int32_t irees_match_any(T x) {
   for (uint32_t i = 0; i < 32; i++) same |= (uint32_t)(all[i] == (uint64_t)x) << i;
   return (int32_t)same;
 }
+template <int BITS> IREES_INLINE int32_t irees_match_bits(int32_t x) { return irees_match_any(x & ((1 << BITS) - 1)); }
 IREES_INLINE void __syncwarp() {
   uint64_t all[32];
   irees_emulated_gather(0, all);

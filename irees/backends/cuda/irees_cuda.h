@@ -59,6 +59,19 @@ template <typename T> IREES_INLINE T irees_shuffle_xor(T x, int mask) {
 }
 
 template <typename T> IREES_INLINE int32_t irees_match_any(T x) { return (int32_t)__match_any_sync(0xffffffffu, x); }
+/* The same for values that differ only in their low bits: a ballot per bit, or its complement. The bits
+   are extracted in PTX, because the compiler takes three instructions for each where one would do; in
+   groups, because ptxas moves all bits of a word into predicates at once, and may run out of them. */
+template <int BITS> IREES_INLINE int32_t irees_match_bits(int32_t x) {
+  constexpr int GROUP = 3;
+  uint32_t same = 0xffffffffu, part = 0, bit = 0;
+  IREES_UNROLL for (int i = 0; i < BITS; i++) {
+    if (i % GROUP == 0) asm volatile("shr.u32 %0, %1, %2;" : "=r"(part) : "r"(x), "r"(i));
+    asm("and.b32 %0, %1, %2;" : "=r"(bit) : "r"(part), "r"(1 << i % GROUP));
+    same &= __ballot_sync(0xffffffffu, bit != 0) ^ (bit ? 0u : 0xffffffffu);
+  }
+  return (int32_t)same;
+}
 
 IREES_INLINE uint16_t irees_half_bits(float x) {
   uint16_t u;

@@ -33,8 +33,9 @@ from irees.backends.cuda.print_matrices import MATRICES
 from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
 from irees.dialects.flow import ExecutableOp
-from irees.dialects.nvvm import FEWEST_WORKGROUPS, MatchSyncOp, SyncWarpOp
+from irees.dialects.nvvm import FEWEST_WORKGROUPS, MATCHED_BITS, MatchSyncOp, SyncWarpOp
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
+from irees.dialects.upstream.scf import UNROLL
 from irees.errors import UnsupportedError
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.shapes import constant_value
@@ -340,7 +341,17 @@ def _match(p: Printer, op: Operation) -> None:
     if constant_value(op.thread_mask) != EVERY_LANE:
         raise UnsupportedError("all 32 lanes must compare their values", op=op.name)
     p.waits = True
-    p.define(op.res, f"irees_match_any({p.name(op.val)})")
+    bits = op.attributes.get(MATCHED_BITS)
+    how = f"bits<{bits.value.data}>" if isinstance(bits, IntegerAttr) else "any"
+    p.define(op.res, f"irees_match_{how}({p.name(op.val)})")
+
+
+@handles("scf.for", table=KERNEL)
+def _for(p: Printer, op: Operation) -> None:
+    """Prints a loop, unrolled if it is marked; one that carries values declares them first."""
+    if UNROLL in op.attributes and not op.results:
+        p.line("IREES_UNROLL")
+    HANDLERS["scf.for"](p, op)
 
 
 @handles("nvvm.bar.warp.sync", table=KERNEL)

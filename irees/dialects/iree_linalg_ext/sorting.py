@@ -10,6 +10,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BoolAttr,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -60,14 +61,16 @@ class SortOp(LinalgExtOperation):
     """
     Sorts all operands jointly along a dim. The comparator takes a pair of elements of each operand
     and returns true if the left ones come first. `ins`, if present, are the unsorted values of
-    `outs` (IREE: iree_linalg_ext.sort).
+    `outs` (IREE: iree_linalg_ext.sort). `positions` (irees) lists the `outs` without `ins`: each of
+    their unsorted elements is its position along the dim.
     """
 
     name = "iree_linalg_ext.sort"
-    CLAUSES: ClassVar = (DIMENSION,)
+    CLAUSES: ClassVar = (DIMENSION, Clause("positions", "ints", optional=True))
     ins_ = var_operand_def()
     outs_ = var_operand_def(ShapedType)
     dimension = prop_def(IntegerAttr.constr(i64))
+    positions = opt_prop_def(DenseArrayBase)
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(DestinationStyleEffects(), UNUSED_RESULTS)
@@ -80,17 +83,42 @@ class SortOp(LinalgExtOperation):
     def outputs(self):
         return self.outs_
 
+    @property
+    def generated(self) -> tuple[int, ...]:
+        """The numbers of the operands whose unsorted elements are their positions."""
+        return () if self.positions is None else tuple(self.positions.get_values())
+
+    @property
+    def sources(self) -> list[SSAValue | None]:
+        """The unsorted values of each operand; None stands for the positions."""
+        if not self.inputs:
+            return list(self.outputs)
+        inputs, generated = iter(self.inputs), self.generated
+        return [None if i in generated else next(inputs) for i in range(len(self.outputs))]
+
+    def _verify_positions(self) -> None:
+        generated = self.generated
+        if not generated:
+            return
+        if list(generated) != sorted({i for i in generated if 0 <= i < len(self.outputs)}):
+            raise VerifyException("expected `positions` to be numbers of `outs`, in order")
+        if not self.inputs:
+            raise VerifyException("expected `positions` only with `ins`")
+        if not all(isinstance(element_of(self.outputs[i]), IntegerType) for i in generated):
+            raise VerifyException("expected integers as `positions`")
+
     def verify_(self) -> None:
         if not self.outputs:
             raise VerifyException("expected at least one `outs` operand")
-        if self.inputs and len(self.inputs) != len(self.outputs):
+        self._verify_positions()
+        if self.inputs and len(self.inputs) + len(self.generated) != len(self.outputs):
             raise VerifyException("expected no `ins` operands, or one per `outs` operand")
         shape = shape_of(self.outputs[0])
         check_dimension(self.dimension.value.data, len(shape))
         for value in (*self.inputs, *self.outputs):
             check_compatible(shape_of(value), shape, "operand")
-        for source, init in zip(self.inputs, self.outputs):
-            if element_of(source) != element_of(init):
+        for source, init in zip(self.sources, self.outputs):
+            if source is not None and element_of(source) != element_of(init):
                 raise VerifyException("expected `ins` and `outs` to have the same element types")
         check_comparator(self.body, [element_of(value) for value in self.outputs])
         self.verify_inits()

@@ -51,6 +51,9 @@ from xdsl.utils.exceptions import VerifyException
 
 _INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_slice")
 
+UNROLL = "irees.unroll"
+"""Attribute of `scf.for`: the compiler of a kernel unrolls the loop, whose trip count is known."""
+
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):

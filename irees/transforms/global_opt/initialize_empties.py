@@ -34,6 +34,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.element_sizes import item_bytes
 from irees.dialects.iree_linalg_ext.base import LinalgExtOperation
+from irees.dialects.iree_linalg_ext.sorting import SortOp
 from irees.remarks import remark
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -68,6 +69,8 @@ def reads(use: Use) -> bool:
         return index < len(arguments) and bool(arguments[index].uses)
     if isinstance(op, LinalgExtOperation) and op.operands[index] in op.inputs:
         return True
+    if isinstance(op, SortOp):
+        return not op.inputs
     return index not in OVERWRITTEN.get(op.name, ())
 
 

@@ -24,10 +24,9 @@ A topk of more than a quarter of a run is the first part of a sort.
 
 Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
 that are not those of numbers. And a topk with a row for every multiprocessor: a workgroup finds
-the first of a row by its digits without a copy of it, so that no row is too long for that. And one
-row of `NVIDIA.long_row` or more: all workgroups sort it together (`irees-gpu-lower-linalg-ext`),
-with five accesses for each element and digit, and a merge has two for each halving of a run, again
-and again.
+the first of a row by its digits without a copy of it, so that no row is too long for that. And a
+sort of keys with digits: several workgroups sort a long row together (`irees-gpu-lower-sorts`),
+with five accesses per element and digit. A merge has two per element for each doubling of the runs.
 """
 
 from __future__ import annotations
@@ -76,13 +75,11 @@ def is_enough(op: ext.TopkV2Op, workgroups: int) -> bool:
     return rows >= workgroups and getattr(kind.element_type, "bitwidth", 0) in DIGITS
 
 
-def is_wide(op: ext.SortOp) -> bool:
-    """Whether it is one row that all workgroups sort together, of keys that have digits."""
+def has_digits(op: ext.SortOp) -> bool:
+    """Whether it sorts keys by digits, for which no row is too long."""
     key = op.outputs[Order.of(op.body.block).operand or 0].type
     assert isinstance(key, TensorType)
-    size = key.get_shape()[op.dimension.value.data]
-    one = prod(key.get_shape()) == size
-    return one and size >= NVIDIA.long_row and getattr(key.element_type, "bitwidth", 0) in DIGITS
+    return getattr(key.element_type, "bitwidth", 0) in DIGITS
 
 
 def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str | None:
@@ -99,7 +96,7 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str
         return "the comparator is not one of numbers"
     if isinstance(op, ext.TopkV2Op) and is_enough(op, workgroups):
         return ""
-    if isinstance(op, ext.SortOp) and is_wide(op):
+    if isinstance(op, ext.SortOp) and has_digits(op):
         return ""
     if run_of(length, longest) is None:
         return f"{length} has no divisor from {longest // NVIDIA.shortest_run_ratio} to {longest}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import is_side_effect_free
@@ -200,15 +201,25 @@ class EraseUnusedSortOperands(RewritePattern):
             if i not in keep:
                 rewriter.erase_block_argument(args[2 * i + 1])
                 rewriter.erase_block_argument(args[2 * i])
-        inputs = [op.inputs[i] for i in keep] if op.inputs else []
-        outputs = [op.outputs[i] for i in keep]
         body = rewriter.move_region_contents_to_new_regions(op.body)
-        new = ext.SortOp.of(inputs, outputs, {"dimension": op.dimension}, body)
-        new.location = op.location
+        new = _sort_of(op, keep, body)
         replacements: list[SSAValue | None] = [None] * len(op.results)
         for position, i in enumerate(keep):
             replacements[i] = new.results[position]
         rewriter.replace(op, new, replacements)
+
+
+def _sort_of(op: ext.SortOp, keep: Sequence[int], body: Region) -> ext.SortOp:
+    """Returns a sort of some operands of a sort."""
+    sources = [op.sources[i] for i in keep] if op.inputs else []
+    inputs = [source for source in sources if source is not None]
+    positions = [number for number, source in enumerate(sources) if source is None]
+    properties: dict[str, Attribute] = {"dimension": op.dimension}
+    if positions:
+        properties["positions"] = DenseArrayBase.from_list(i64, positions)
+    new = ext.SortOp.of(inputs, [op.outputs[i] for i in keep], properties, body)
+    new.location = op.location
+    return new
 
 
 class EraseUnusedTopkIndices(RewritePattern):

@@ -20,9 +20,8 @@ from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
 from irees.transforms.codegen.common.verify_accesses import VerifyAccessesPass
 from irees.transforms.codegen.gpu import gpu_select_strategy
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter, wide_sort
-from irees.transforms.codegen.gpu.utils import blocking, contraction, waves
-from irees.transforms.global_opt import split_sorts
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter
+from irees.transforms.codegen.gpu.utils import blocking, contraction, sort_tiles, waves
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kernels
@@ -143,7 +142,7 @@ def digits() -> None:
     x = whole(1, 300)
     numbers = np.arange(300, dtype=np.int64).reshape(1, 300)
     program = compiled(kernels.sort(1, 300))
-    assert "= irees_match_any(" in "".join(program.sources.values())
+    assert "= irees_match_bits<" in "".join(program.sources.values())
     _, where = program(x, numbers)
     np.testing.assert_array_equal(where, np.argsort(x, 1, kind="stable"))
     wide = whole(1, 600).astype(np.int8)
@@ -151,10 +150,15 @@ def digits() -> None:
     np.testing.assert_array_equal(values, -np.sort(-wide, 1)[:, :130])
 
 
+def small_tiles() -> None:
+    """Rows are sorted by many workgroups, of two elements per thread."""
+    sort_tiles.row_tile = lambda *_: None
+    sort_tiles.NVIDIA = replace(sort_tiles.NVIDIA, sort_wide_threads=256, sort_items=(2,))
+
+
 def many_workgroups() -> None:
     """Parts of a row."""
-    wide_sort.NVIDIA = replace(wide_sort.NVIDIA, least_part=256, long_row=600)
-    split_sorts.NVIDIA = replace(split_sorts.NVIDIA, long_row=600)
+    small_tiles()
     x = random.integers(-9, 9, (1, 700)).astype(np.int8)
     numbers = np.arange(700, dtype=np.int64).reshape(1, 700)
     _, where = compiled(kernels.sort(1, 700, "i8", "sle"))(x, numbers)
@@ -163,7 +167,7 @@ def many_workgroups() -> None:
 
 def scatters() -> None:
     """Elements that meet by one workgroup, and each way of many."""
-    wide_sort.NVIDIA = replace(wide_sort.NVIDIA, least_part=100)
+    small_tiles()
     target, updates = np.zeros((20, 3), np.float32), whole(300, 3)
     places = random.integers(-1, 21, (300, 1)).astype(np.int32)
     inside = (places[:, 0] >= 0) & (places[:, 0] < 20)

@@ -19,6 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import kernels
 
 ARCHS = ("sm_75", "sm_80", "sm_90")
+FITTED = ("12.9", "13.0")
+"""Versions of NVRTC with which nothing spills: the costs of registers were found with them."""
+SPILLED_BYTES = 8
+"""Spilled bytes of a kernel that another version of ptxas may have."""
 
 SAMPLE = {
     "elementwise": kernels.elementwise(),
@@ -82,8 +86,8 @@ def checked(text: str, arch: str, **options) -> str:
         assert taken.shared_bytes == (predicted if predicted <= STATIC_SHARED_BYTES else 0)
         assert predicted <= GPUS[arch].shared_opt_in_bytes
         assert taken.registers * launch["threads"] <= GPUS[arch].registers
-        assert taken.spilled_bytes == 0
-        assert taken.stack_bytes == 0
+        most = 0 if toolchain.nvrtc_version() in FITTED else SPILLED_BYTES
+        assert max(taken.spilled_bytes, taken.stack_bytes) <= most
     return "".join(texts.values())
 
 
@@ -210,18 +214,32 @@ def test_other_texts_are_for_the_architecture_itself():
     assert toolchain.arch_of(found, "sm_90") == "sm_90"
 
 
-ACCELERATED = 0x800
-"""Of the flags of an ELF file: machine code of `sm_90a`."""
+ACCELERATED, ABI = 0x800, 7
+"""A flag of an ELF file of that ABI: machine code of `sm_90a`. CUDA 13 has a note instead."""
+
+
+def is_accelerated(image: bytes) -> bool:
+    """Whether machine code is that of `sm_90a`."""
+    if image[8] > ABI:
+        return b"sm_90a" in image
+    return bool(int.from_bytes(image[48:52], "little") & ACCELERATED)
 
 
 def test_a_saved_program_has_the_machine_code_of_warpgroups(tmp_path):
     for text, wanted in ((WARPGROUPS["small"][0], True), (kernels.softmax(64, 512), False)):
         program = irees.compile(text, target="cuda:sm_90")
         (image,) = program.cubins.values()
-        assert bool(int.from_bytes(image[48:52], "little") & ACCELERATED) is wanted
+        assert is_accelerated(image) is wanted
         program.save(tmp_path / "program.irees")
         loaded = irees.load(tmp_path / "program.irees")
         assert loaded.cubins == program.cubins
+
+
+@pytest.mark.parametrize("order", ["m, k; k, n", "k, m; n, k"])
+def test_all_accesses_of_large_blocks_of_bytes_are_proved(order):
+    """Asynchronous copies cannot be guarded, and bytes are stored to permuted lines."""
+    text = kernels.widening_matmul(2048, 2048, 512, "i8", order)
+    assert irees.compile(irees.import_mlir(text), target="cuda:sm_90").cubins
 
 
 def test_a_program_has_its_machine_code():

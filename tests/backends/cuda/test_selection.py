@@ -38,7 +38,7 @@ DTYPES = {
 }
 SPECIAL = (np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 5e-8, -5e-8)
 PREDICATES = {"f": ("ole", "oge", "ugt"), "i": ("sle", "sgt", "ult", "uge")}
-DIGITS = "= irees_match_any("
+DIGITS = "= irees_match_bits<"
 
 
 @cache
@@ -102,17 +102,81 @@ def test_rows_longer_than_shared_memory():
     agree(text, numbers((108, 5000), "f16"))
 
 
-WIDE = [("f16", 131_101, "oge"), ("i8", 140_000, "sle"), ("f32", 131_072, "ole")]
+# Two digits have no passes between the first and the last one.
+WIDE = [
+    (1, "f16", 20_001, "oge", 6),
+    (1, "i8", 20_001, "sle", 6),
+    (1, "f32", 32_768, "ole", 9),
+    (3, "f32", 9_000, "uge", 9),
+    (1, "f64", 10_240, "ole", 9),
+    (2, "i64", 9_001, "ult", 9),
+]
 
 
-@pytest.mark.parametrize(("element", "columns", "predicate"), WIDE)
-def test_one_row_for_all_workgroups(element, columns, predicate):
-    """Taken, then three kernels that the host launches for each digit, then given."""
-    text = kernels.sort(1, columns, element, predicate)
-    x = numbers((1, columns), element)
-    copies = 2
-    assert len(program(text).manifest["launches"]) == copies + 5
+@pytest.mark.parametrize(("rows", "element", "columns", "predicate", "kernels_"), WIDE)
+def test_rows_of_many_workgroups(rows, element, columns, predicate, kernels_):
+    """Each digit has three kernels; tiles may be full or not."""
+    text = kernels.sort(rows, columns, element, predicate)
+    x = numbers((rows, columns), element)
+    assert len(program(text).manifest["launches"]) == kernels_
     agree(text, x, places(x))
+
+
+PAYLOADS = """
+func.func @main(%x: tensor<{n}xf32>, %p: tensor<{n}xi16>, %q: tensor<{n}xf64>)
+    -> (tensor<{n}xi16>, tensor<{n}xf32>, tensor<{n}xf64>) {{
+  %r:3 = iree_linalg_ext.sort dimension(0)
+      outs(%p, %x, %q : tensor<{n}xi16>, tensor<{n}xf32>, tensor<{n}xf64>) {{
+  ^bb0(%c: i16, %d: i16, %a: f32, %b: f32, %e: f64, %f: f64):
+    %l = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %l : i1
+  }} -> tensor<{n}xi16>, tensor<{n}xf32>, tensor<{n}xf64>
+  return %r#0, %r#1, %r#2 : tensor<{n}xi16>, tensor<{n}xf32>, tensor<{n}xf64>
+}}"""
+
+
+@pytest.mark.parametrize("columns", [900, 9_001])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_operands_that_follow_the_keys(columns, in_place):
+    """By their origins, whether the sort has inputs or works in place."""
+    x = numbers((1, columns), "f32")[0]
+    p, q = np.arange(columns).astype(np.int16), np.arange(columns) / 7
+    text = PAYLOADS.format(n=columns)
+    left_out = ("irees-sort-out-of-place",) if in_place else ()
+    compiled = irees.compile(text, target=TARGET, opt_level=1, disable_pass=left_out)
+    for found, e in zip(compiled(x, p, q), program(text, "reference")(x, p, q), strict=True):
+        np.testing.assert_array_equal(bits(found), bits(e))
+
+
+POSITIONS = """
+func.func @main(%x: tensor<{rows}x{columns}xf32>)
+    -> (tensor<{rows}x{columns}xf32>, tensor<{rows}x{columns}xi32>) {{
+  %e = tensor.empty() : tensor<{rows}x{columns}xi32>
+  %i = linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}} outs(%e : tensor<{rows}x{columns}xi32>) {{
+  ^bb0(%o: i32):
+    %d = linalg.index 1 : index
+    %c = arith.index_cast %d : index to i32
+    linalg.yield %c : i32
+  }} -> tensor<{rows}x{columns}xi32>
+  %s:2 = iree_linalg_ext.sort dimension(1)
+      outs(%x, %i : tensor<{rows}x{columns}xf32>, tensor<{rows}x{columns}xi32>) {{
+  ^bb0(%a: f32, %b: f32, %p: i32, %q: i32):
+    %l = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %l : i1
+  }} -> tensor<{rows}x{columns}xf32>, tensor<{rows}x{columns}xi32>
+  return %s#0, %s#1 : tensor<{rows}x{columns}xf32>, tensor<{rows}x{columns}xi32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "launches"), [(3, 40, 1), (3, 4096, 1), (1, 8192, 1), (2, 8500, 9)]
+)
+def test_positions_are_not_read(rows, columns, launches):
+    """The sort knows where each element was: no kernel fills a tensor of positions."""
+    text = POSITIONS.format(rows=rows, columns=columns)
+    assert len(program(text).manifest["launches"]) == launches
+    agree(text, numbers((rows, columns), "f32"))
 
 
 @pytest.mark.parametrize("like", ["all equal", "in order", "turned round", "one digit"])
@@ -121,6 +185,10 @@ def test_rows_that_are_alike(like):
     x = np.arange(1500, dtype=np.int32).reshape(1, -1)
     x = {"all equal": x * 0 + 7, "in order": x, "turned round": x[:, ::-1].copy()}.get(like, x % 9)
     agree(kernels.sort(1, 1500, "i32", "sle"), x, places(x))
+    # The last digit is that of the elements past the end, too.
+    agree(kernels.sort(1, 1500, "i32", "uge"), x, places(x))
+    long = np.tile(x, (1, 6))
+    agree(kernels.sort(1, 9000, "i32", "sle"), long, places(long))
     agree(kernels.topk(1, 1500, 400, "i32", "sge"), x)
 
 

@@ -91,3 +91,21 @@ def test_a_block_of_warpgroups_takes_its_shared_memory():
         for block in ((128, 256, 64, 4), (64, 64, 64, 4))
     ]
     assert fits == [1, 3]
+
+
+def cycles_of(text: str) -> list[int | None]:
+    """The predicted cycles of each kernel."""
+    program = irees.compile(irees.import_mlir(text), target="cuda:sm_90")
+    return [each["cycles"] for each in program.explain(as_data=True)["dispatches"]]
+
+
+def test_predictions_are_explained():
+    """Of static products and sorts: cycles of four digits, of all workgroups together."""
+    (product,) = cycles_of(kernels.widening_matmul(4096, 4096, 4096, "f16"))
+    assert 139 < product / GIGAHERTZ / 1000 < 2 * 139
+    (row,) = cycles_of(kernels.sort(132, 4096))
+    assert cycles_of(kernels.sort(133, 4096)) == [2 * row]
+    (long,) = cycles_of(kernels.sort(1, 1 << 22))
+    assert 6 * row < long < 12 * row
+    for text in (kernels.elementwise(), kernels.sort("?", "?"), kernels.matmul("?", "?", "?")):
+        assert cycles_of(text) == [None]

@@ -1,14 +1,28 @@
 // RUN: irees opt %s -p irees-gpu-lower-linalg-ext | filecheck %s
 
-// By digits, four of them: each warp counts them in its part, then all move. What is sorted follows
-// by the origins of the keys, the numbers themselves too.
+// Short enough for the registers of a workgroup: `irees-gpu-lower-sorts` sorts it by digits.
 // CHECK-LABEL: func.func @sort
-// CHECK:         %[[COUNTS:.*]] = memref.alloc() : memref<8x256xi32, #gpu.address_space<workgroup>>
-// CHECK:         %[[KEYS:.*]] = memref.alloc() : memref<2000xi32, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    %[[FROM:.*]] = memref.alloc() : memref<2000xi16, #gpu.address_space<workgroup>>
-// CHECK-NEXT:    %[[COPY:.*]] = memref.alloc() : memref<1000xf32>
-// CHECK-NEXT:    memref.alloc() : memref<1000xi64>
-// CHECK:         scf.forall (%{{.*}}) in (1000) {
+// CHECK:         iree_linalg_ext.sort
+func.func @sort(%x: memref<1000xf32>, %n: memref<1000xi64>) {
+  scf.forall (%b) in (1) {
+    iree_linalg_ext.sort dimension(0) outs(%x, %n : memref<1000xf32>, memref<1000xi64>) {
+    ^bb0(%a: f32, %c: f32, %d: i64, %e: i64):
+      %p = arith.cmpf ole, %a, %c : f32
+      iree_linalg_ext.yield %p : i1
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Too long for that, and the workgroup does something else. By digits, four of them: each warp counts
+// them in its part, then all move. What is sorted follows by the origins of the keys, the numbers
+// themselves too.
+// CHECK-LABEL: func.func @long
+// CHECK:         %[[KEYS:.*]] = memref.alloc() : memref<40000xi32>
+// CHECK-NEXT:    %[[FROM:.*]] = memref.alloc() : memref<40000xi16>
+// CHECK-NEXT:    %[[COPY:.*]] = memref.alloc() : memref<20000xf32>
+// CHECK-NEXT:    memref.alloc() : memref<20000xi64>
+// CHECK:         scf.forall (%{{.*}}) in (20000) {
 // CHECK:         gpu.barrier
 // CHECK:         %[[PASSES:.*]] = arith.constant 4 : index
 // CHECK:         scf.for %{{.*}} = %{{.*}} to %[[PASSES]] step %{{.*}} iter_args(%[[START:.*]] = %{{.*}}) -> (index) {
@@ -16,7 +30,6 @@
 // CHECK:             nvvm.match.sync any
 // CHECK:             scf.if
 // CHECK:               math.ctpop
-// CHECK:               memref.store %{{.*}}, %[[COUNTS]]
 // CHECK:             nvvm.bar.warp.sync
 // CHECK:           scf.forall (%{{.*}}) in (256) {
 // CHECK-COUNT-5:     gpu.shuffle xor
@@ -25,12 +38,14 @@
 // CHECK:             scf.forall (%{{.*}}) in (256) {
 // CHECK:               memref.store %{{.*}}, %[[KEYS]]
 // CHECK:               memref.store %{{.*}}, %[[FROM]]
-// CHECK:         scf.forall (%{{.*}}) in (1000) {
+// CHECK:         scf.forall (%{{.*}}) in (20000) {
 // CHECK:           memref.load %[[COPY]]
 // CHECK:       threads = 256
-func.func @sort(%x: memref<1000xf32>, %n: memref<1000xi64>) {
+func.func @long(%x: memref<20000xf32>, %n: memref<20000xi64>, %y: memref<1xf32>) {
   scf.forall (%b) in (1) {
-    iree_linalg_ext.sort dimension(0) outs(%x, %n : memref<1000xf32>, memref<1000xi64>) {
+    %z = arith.constant 0.0 : f32
+    memref.store %z, %y[%b] : memref<1xf32>
+    iree_linalg_ext.sort dimension(0) outs(%x, %n : memref<20000xf32>, memref<20000xi64>) {
     ^bb0(%a: f32, %c: f32, %d: i64, %e: i64):
       %p = arith.cmpf ole, %a, %c : f32
       iree_linalg_ext.yield %p : i1
@@ -66,14 +81,16 @@ func.func @short(%x: memref<50xf64>, %n: memref<50xi64>) {
 }
 
 // Of a row of unknown length, which may be a long one, counts have 64 bits, and what is moved is
-// not in shared memory.
+// not in shared memory. The workgroup does something else, too.
 // CHECK-LABEL: func.func @dynamic
 // CHECK:         memref.alloc() : memref<8x256xi64, #gpu.address_space<workgroup>>
 // CHECK:         memref.alloc(%{{.*}}) : memref<?xi32>
 // CHECK-NEXT:    memref.alloc(%{{.*}}) : memref<?xi64>
 // CHECK:         nvvm.match.sync any
-func.func @dynamic(%x: memref<?xi32>) {
+func.func @dynamic(%x: memref<?xi32>, %y: memref<1xf32>) {
   scf.forall (%b) in (1) {
+    %z = arith.constant 0.0 : f32
+    memref.store %z, %y[%b] : memref<1xf32>
     iree_linalg_ext.sort dimension(0) outs(%x : memref<?xi32>) {
     ^bb0(%a: i32, %c: i32):
       %p = arith.cmpi sge, %a, %c : i32

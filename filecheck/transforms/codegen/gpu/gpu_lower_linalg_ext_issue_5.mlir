@@ -48,18 +48,15 @@ func.func @columns(%t: memref<64x?xf32>, %u: memref<8x16384xf32>, %i: memref<8x1
 // CHECK:           arith.cmpi ult
 // CHECK:           arith.select
 // CHECK:           memref.store %{{.*}}, %[[KEYS]]
-// CHECK:         scf.for
-// CHECK:           scf.forall
-// CHECK:             nvvm.match.sync any
-// CHECK:           scf.forall (%{{.*}}) in (1) {
-// CHECK:           scf.forall
-// CHECK:             memref.store %{{.*}}, %[[KEYS]]
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK:           iree_linalg_ext.sort {irees.bits = 7 : i64} dimension(0) positions([1]) ins(%[[KEYS]] : memref<?xi8>) outs(%[[SORTED:.*]], %{{.*}} : memref<?xi8>, memref<?xi64>)
+// CHECK:             arith.cmpi ule
 // CHECK:         scf.forall
 // CHECK:           arith.cmpi ne
 // CHECK:           scf.if
 // CHECK:             memref.load %t
 // CHECK:             scf.while
-// CHECK:               memref.load %[[KEYS]]
+// CHECK:               memref.load %[[SORTED]]
 // CHECK:               arith.addf
 // CHECK:             memref.store %{{.*}}, %t
 func.func @elements(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>) {
@@ -74,12 +71,14 @@ func.func @elements(%t: memref<64xf32>, %u: memref<?xf32>, %i: memref<?x1xi32>) 
   return
 }
 
-// Places whose number is known late have as many digits as there are then; of updates that replace
-// what was there only the last is read.
+// Places of which there may be few, which is known late, are sorted by fewer digits then; of updates
+// that replace what was there only the last is read.
 // CHECK-LABEL: func.func @places
-// CHECK:         math.ctlz
 // CHECK:         scf.forall
-// CHECK:         scf.for
+// CHECK:         scf.if
+// CHECK:           iree_linalg_ext.sort {irees.bits = 24 : i64}
+// CHECK:         } else {
+// CHECK:           iree_linalg_ext.sort {irees.bits = 64 : i64}
 // CHECK:         scf.forall
 // CHECK-NOT:       scf.while
 // CHECK:           arith.cmpi ne
@@ -151,36 +150,7 @@ func.func @no_scatter(%t: memref<64xf32>, %u: memref<4xf32>, %i: memref<4x1xi32>
   return
 }
 
-// One row for eight workgroups: each counts the digits of its part, one adds them up, each moves.
-// CHECK-LABEL: func.func @wide
-// CHECK:         %[[KEYS:.*]] = memref.alloc() : memref<400000xi32>
-// CHECK:         %[[COUNTS:.*]] = memref.alloc() : memref<8x256xi32>
-// CHECK-NEXT:    %[[STARTS:.*]] = memref.alloc() : memref<256xi32>
-// CHECK:         scf.forall (%{{.*}}) in (8) {
-// CHECK:           memref.store %{{.*}}, %[[KEYS]]
-// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} {
-// CHECK:           scf.forall (%{{.*}}) in (8) {
-// CHECK:             nvvm.match.sync any
-// CHECK:             memref.store %{{.*}}, %[[COUNTS]]
-// CHECK:           nvvm.minctasm = 1 : i64
-// CHECK:           scf.forall (%{{.*}}) in (1) {
-// CHECK:             memref.store %{{.*}}, %[[STARTS]]
-// CHECK:           scf.forall (%{{.*}}) in (8) {
-// CHECK:             memref.store %{{.*}}, %[[KEYS]]
-// CHECK:         scf.forall (%{{.*}}) in (8) {
-// CHECK:           memref.store %{{.*}}, %x
-func.func @wide(%x: memref<200000xf32>) {
-  scf.forall (%b) in (1) {
-    iree_linalg_ext.sort dimension(0) outs(%x : memref<200000xf32>) {
-    ^bb0(%a: f32, %c: f32):
-      %p = arith.cmpf ole, %a, %c : f32
-      iree_linalg_ext.yield %p : i1
-    }
-  } {mapping = [#gpu.block<linear_dim_0>]}
-  return
-}
-
-// Two rows are for a workgroup each, which other passes see to.
+// Two long rows of a workgroup: it sorts one after the other.
 // CHECK-LABEL: func.func @no_wide
 // CHECK:         scf.forall (%{{.*}}) in (1) {
 // CHECK:           nvvm.match.sync any

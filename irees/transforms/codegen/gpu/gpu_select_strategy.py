@@ -9,7 +9,8 @@ is still a workgroup per multiprocessor, no parallelism is lost, or the tiles ar
   others take. Matrix instructions need GPU support: f16 or bf16 into f32 if sums may be reordered,
   f32 if it may be rounded to tf32, and signed i8 into i32, which is exact. Tiles are multi-stage if
   the GPU copies to shared memory asynchronously. `wgmma` also needs operands that TMA, or
-  asynchronous copies of 4 bytes or more, can load.
+  asynchronous copies of 4 bytes or more, can load. If the elements that a thread loads one at a
+  time for `mma.sync` would spill, the block takes fewer steps at a time, or has more warps.
 * Attention: a tile of queries of one batch, of one or two warpgroups if `wgmma` can compute it.
 * Transpose: square tiles. Other elementwise ops: 16 bytes per thread.
 * Reduction: one result per thread; along rows, one or a few rows, which warps share; along columns,
@@ -26,7 +27,7 @@ IREE: `KernelConfig.cpp` of LLVMGPU.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 from xdsl.context import Context
@@ -54,6 +55,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_ROWS,
     AnyBlocking,
     AttentionBlocking,
+    MatrixBlocking,
     WarpgroupBlocking,
     candidates_for,
     fits,
@@ -67,6 +69,8 @@ from irees.transforms.codegen.gpu.utils.blocking import (
 )
 from irees.transforms.codegen.gpu.utils.boxes import boxes_of
 from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies
+from irees.transforms.codegen.gpu.utils.predictions import add_cycles
+from irees.transforms.codegen.gpu.utils.single_loads import why_no_single_loads
 from irees.transforms.codegen.gpu.utils.tiles import (
     attention_tiles,
     row_tiles,
@@ -76,6 +80,9 @@ from irees.transforms.codegen.gpu.utils.tiles import (
 from irees.transforms.codegen.gpu.utils.waves import Waves, step_of
 from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.shapes import element_bytes
+
+LEAST_WARP_COLUMNS = 16
+"""Minimum columns of a warp: those of two `mma.sync`, whose fragments are loaded together."""
 
 
 @dataclass(frozen=True)
@@ -183,10 +190,11 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         tiles = {loop: 1 for loop in loops}
         tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
         tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
-        name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
-        reason = why_not(member, blocking, tiles, machine, shared)
         # Without another the last is taken, and lowered to loops if it does not fit there either.
         last = fewest == inf and blocking is candidates[-1]
+        blocking = with_fewer_loads(op, blocking, trips_of(member, tiles))
+        name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
+        reason = why_not(member, blocking, tiles, machine, shared)
         if reason is not None and not last:
             remark("missed", GpuSelectStrategyPass.name, op, f"blocks of {name}: {reason}")
             continue
@@ -194,12 +202,19 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         others.append((name, cycles))
         if cycles < NVIDIA.block_ratio * fewest:
             fewest, taken, best = cycles, blocking, [tiles[loop] for loop in loops]
+    report(member, others, fewest)
+    extents = group.extents()
+    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+
+
+def report(member: Loops, others: Sequence[tuple[str, float]], fewest: float) -> None:
+    """Says how many cycles each block takes, and records those of the one that is taken."""
     for name, cycles in others:
         if cycles != fewest:
             said = f"blocks of {name}: {cycles:.0f} cycles, and {fewest:.0f} are enough"
-            remark("missed", GpuSelectStrategyPass.name, op, said)
-    extents = group.extents()
-    return [0 if t == e else t for t, e in zip(best, extents, strict=True)], taken
+            remark("missed", GpuSelectStrategyPass.name, member.op, said)
+    if fewest < inf and min(member.sizes) >= 0:
+        add_cycles(member.op, fewest)
 
 
 def candidates_of(op: linalg.GenericOp, machine: Machine) -> tuple[Sequence[AnyBlocking], int]:
@@ -218,19 +233,50 @@ def candidates_of(op: linalg.GenericOp, machine: Machine) -> tuple[Sequence[AnyB
     return candidates, shared
 
 
+def trips_of(member: Loops, tiles: dict[int, int]) -> list[int]:
+    """Returns the trip counts of a workgroup's loops (-1: dynamic, or a partial tile)."""
+    # Tile sizes are static only if they divide the trip counts.
+    left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
+    return [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
+
+
+def with_fewer_loads(
+    op: linalg.GenericOp, blocking: AnyBlocking, trips: Sequence[int]
+) -> AnyBlocking:
+    """
+    Reduces the depth of a block for `mma.sync`, then the columns of its warps, until the elements
+    that a thread loads one at a time fit into its registers.
+    """
+    size = element_bytes(op.inputs[0].type)
+    while isinstance(blocking, MatrixBlocking):
+        reason = why_no_single_loads(op, blocking, trips)
+        if reason is None:
+            break
+        name = f"blocks of {blocking.rows} x {blocking.columns} x {blocking.depth}"
+        if blocking.depth * size > NVIDIA.fragment_bytes:
+            blocking = replace(blocking, depth=blocking.depth // 2)
+        elif blocking.warp_columns > LEAST_WARP_COLUMNS:
+            blocking = replace(blocking, warp_columns=blocking.warp_columns // 2)
+        else:
+            break
+        remark("missed", GpuSelectStrategyPass.name, op, f"{name}: {reason}")
+    return blocking
+
+
 def why_not(
     member: Loops, blocking: AnyBlocking, tiles: dict[int, int], machine: Machine, shared: int
 ) -> str | None:
     """Returns why a contraction cannot be computed in these blocks, or None."""
     op = member.op
     assert isinstance(op, linalg.GenericOp)
-    if not isinstance(blocking, WarpgroupBlocking):
-        return fits(blocking, op, shared)
-    if (reason := fits(blocking, op, machine.warpgroup_shared_bytes)) is not None:
+    sizes, warpgroups = trips_of(member, tiles), isinstance(blocking, WarpgroupBlocking)
+    most = machine.warpgroup_shared_bytes if warpgroups else shared
+    if (reason := fits(blocking, op, most)) is not None:
         return reason
-    # Tile sizes are static only if they divide the trip counts.
-    left = [n if n % tiles.get(x, 1) == 0 else -1 for x, n in enumerate(member.sizes)]
-    sizes = [tiles.get(x, n) if n >= 0 else n for x, n in enumerate(left)]
+    if isinstance(blocking, MatrixBlocking):
+        return why_no_single_loads(op, blocking, sizes)
+    if not isinstance(blocking, WarpgroupBlocking):
+        return None
     if machine.boxes and not isinstance(boxes_of(op, blocking, sizes), str):
         return None
     return why_no_thread_copies(op, blocking, sizes)

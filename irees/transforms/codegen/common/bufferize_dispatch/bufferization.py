@@ -18,6 +18,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_framed
+from irees.dialects.iree_linalg_ext.sorting import SortOp
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
@@ -53,6 +54,13 @@ def copy_op(source: SSAValue, target: SSAValue) -> linalg.GenericOp:
         ["parallel"] * rank,
         copy_region([element, element], 0, element),
     )
+
+
+def _reads_init(op: Operation, index: int) -> bool:
+    """Whether an op in destination-passing style reads an init."""
+    if isinstance(op, linalg.GenericOp):
+        return bool(op.body.block.args[index].uses)
+    return not (isinstance(op, SortOp) and op.inputs)
 
 
 def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
@@ -295,9 +303,7 @@ class Bufferization:
         count = len(op.operands) - len(inits)
         taken: list[SSAValue] = []
         for position, init in enumerate(inits):
-            reads = not isinstance(op, linalg.GenericOp) or bool(
-                op.body.block.args[count + position].uses
-            )
+            reads = _reads_init(op, count + position)
             if inits.count(init) > 1 and init in self.buffers and reads:
                 target = self._allocate(op.results[position], builder)
                 self._copy(self.buffers[init], target, builder)

@@ -13,11 +13,13 @@ from xdsl.ir import SSAValue
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.targets.common import COMMON
-from irees.transforms.codegen.common.utils.radix_sort import RadixKey, radix_key, sort_numbers
+from irees.transforms.codegen.common.utils.radix_keys import RadixKey, radix_key
+from irees.transforms.codegen.common.utils.radix_sort import numbers_for, sort_numbers
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
     load,
+    load_or_position,
     other_dims,
     outside,
     place,
@@ -46,13 +48,14 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder) -> None:
 def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -> None:
     """Radix-sorts the keys of every row, then permutes all operands."""
     dim, targets = op.dimension.value.data, list(op.outputs)
-    sources = list(op.inputs) or targets
-    numbers = key.allocate(size, outside(op).mul(size, 2), at)
-    copies = [scratch(t.type.element_type, size, at) for t in targets]
+    sources, kinds = op.sources, [t.type.element_type for t in targets]
+    numbers = numbers_for(key, size, outside(op).mul(size, 2), at)
+    copies = [scratch(kind, size, at) for kind in kinds]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         def read(i: SSAValue, c: IndexBuilder) -> SSAValue:
-            values = [load(s, place(ivs, dim, i), c) for s in sources]
+            pairs = zip(sources, kinds, strict=True)
+            values = [load_or_position(s, k, ivs, dim, i, c) for s, k in pairs]
             for value, copy in zip(values, copies, strict=True):
                 store(value, copy, [i], c)
             return values[key.operand]
@@ -71,14 +74,14 @@ def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) 
     """Merge-sorts every row bottom-up, with any comparator."""
     dim = op.dimension.value.data
     targets = list(op.outputs)
-    sources = list(op.inputs) or targets
+    sources, kinds = op.sources, [t.type.element_type for t in targets]
     double = outside(op).mul(size, 2)
-    halves = [scratch(t.type.element_type, double, at) for t in targets]
+    halves = [scratch(kind, double, at) for kind in kinds]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         close, i, c = for_loop(b, 0, size, 1)
-        for source, half in zip(sources, halves, strict=True):
-            store(load(source, place(ivs, dim, i), c), half, [i], c)
+        for source, kind, half in zip(sources, kinds, halves, strict=True):
+            store(load_or_position(source, kind, ivs, dim, i, c), half, [i], c)
         close()
         final = merge_sort(halves, size, order, b)
         close, i, c = for_loop(b, 0, size, 1)

@@ -4,31 +4,19 @@ Least-significant-digit radix sort of one row. Part of `irees-lower-linalg-ext-t
 Numbers are mapped to unsigned integers of the same order. One pass counts all digits; then one pass
 per digit moves every element to the position that the prefix sums give. The sort is stable and
 linear in the length of the row. A digit that all elements share is skipped. Knuth, TAOCP 3, 5.2.5.
-
-The order of floats is that of `Order`: -0 equals 0, and NaN is greater than every number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    MemRefType,
-    i32,
-    i64,
-)
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType, i32, i64
+from xdsl.ir import SSAValue
 
 from irees.targets.common import COMMON
+from irees.transforms.codegen.common.utils.radix_keys import RadixKey, as_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
@@ -38,41 +26,7 @@ from irees.transforms.codegen.common.utils.rows import (
     store,
 )
 from irees.transforms.utils.loops import for_loop, if_values
-from irees.transforms.utils.orders import DESCENDING, Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-INFINITY: dict[type[Attribute], int] = {
-    Float64Type: 0x7FF0000000000000,
-    Float32Type: 0x7F800000,
-    Float16Type: 0x7C00,
-    BFloat16Type: 0x7F80,
-}
-"""Bit patterns of infinity; larger patterns, without the sign, are NaN."""
-
-
-@dataclass(frozen=True)
-class RadixKey:
-    """The sort key of a comparator."""
-
-    operand: int
-    element: Attribute
-    width: int
-    descending: bool
-    signed: bool
-
-    def allocate(self, size: Size, double: Size, at: IndexBuilder) -> Numbers:
-        """Allocates scratch memory for rows of that size; `double` is 2 * size."""
-        is_long = isinstance(size, int) and size >= COMMON.wide_digit_row
-        digit = min(self.width, COMMON.wide_digit if is_long else COMMON.digit)
-        digits = -(-self.width // digit)
-        index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
-        return Numbers(
-            scratch(IntegerType(self.width), double, at),
-            scratch(index, double, at),
-            scratch(IndexType(), digits << digit, at),
-            digit,
-            digits,
-        )
 
 
 @dataclass(frozen=True)
@@ -86,49 +40,19 @@ class Numbers:
     digits: int
 
 
-def radix_key(order: Order, targets: Sequence[SSAValue]) -> RadixKey | None:
-    """Returns the key of a canonical comparator, or None."""
-    if order.operand is None:
-        return None
-    kind = targets[order.operand].type
-    assert isinstance(kind, MemRefType)
-    element = kind.element_type
-    descending = order.predicate in DESCENDING
-    if type(element) in INFINITY:
-        width = element.bitwidth
-        return RadixKey(order.operand, element, width, descending, True)
-    if isinstance(element, IntegerType) and element.width.data in (8, 16, 32, 64):
-        signed = order.predicate[0] == "s"
-        return RadixKey(order.operand, element, element.width.data, descending, signed)
-    return None
-
-
-def as_key(key: RadixKey, value: SSAValue, b: IndexBuilder) -> SSAValue:
-    """Maps a value to an unsigned integer of the same order."""
-    kind = IntegerType(key.width)
-
-    def number(bits: int) -> SSAValue:
-        return b.insert(arith.ConstantOp(IntegerAttr(bits, kind, truncate_bits=True))).results[0]
-
-    def both(op: type, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return b.insert(op(lhs, rhs)).results[0]
-
-    sign = number(1 << (key.width - 1))
-    ones = number((1 << key.width) - 1)
-    bits = value
-    if type(key.element) in INFINITY:
-        bits = b.insert(arith.BitcastOp(value, kind)).results[0]
-        size = both(arith.AndIOp, bits, number((1 << (key.width - 1)) - 1))
-        nan = compare(size, number(INFINITY[type(key.element)]), "ugt", b)
-        zero = compare(size, number(0), "eq", b)
-        bits = b.insert(arith.SelectOp(zero, number(0), bits)).results[0]
-        negative = both(arith.ShRSIOp, bits, number(key.width - 1))
-        flip = both(arith.OrIOp, negative, sign)
-        bits = both(arith.XOrIOp, bits, flip)
-        bits = b.insert(arith.SelectOp(nan, ones, bits)).results[0]
-    elif key.signed:
-        bits = both(arith.XOrIOp, bits, sign)
-    return both(arith.XOrIOp, bits, ones) if key.descending else bits
+def numbers_for(key: RadixKey, size: Size, double: Size, at: IndexBuilder) -> Numbers:
+    """Allocates scratch memory for rows of that size; `double` is 2 * size."""
+    is_long = isinstance(size, int) and size >= COMMON.wide_digit_row
+    digit = min(key.width, COMMON.wide_digit if is_long else COMMON.digit)
+    digits = -(-key.width // digit)
+    index = i32 if isinstance(size, int) and size < 1 << 31 else IndexType()
+    return Numbers(
+        scratch(IntegerType(key.width), double, at),
+        scratch(index, double, at),
+        scratch(IndexType(), digits << digit, at),
+        digit,
+        digits,
+    )
 
 
 def sort_numbers(

@@ -73,6 +73,16 @@ def outside(op: Operation) -> IndexBuilder:
     return IndexBuilder(InsertPoint.before(parent if inside else op))
 
 
+def load_or_position(
+    source: SSAValue | None, kind: Attribute, ivs: dict[int, Size], dim: int, index: Size,
+    b: IndexBuilder,
+) -> SSAValue:  # fmt: skip
+    """Loads an element of a row; None stands for the positions along `dim`, as integers."""
+    if source is None:
+        return as_type(b.value(index), kind, b)
+    return load(source, place(ivs, dim, index), b)
+
+
 def as_type(value: SSAValue, kind: Attribute, b: IndexBuilder) -> SSAValue:
     """Casts an index to an integer type, or the reverse."""
     if value.type == kind:

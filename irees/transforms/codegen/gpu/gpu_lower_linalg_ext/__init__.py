@@ -24,24 +24,22 @@ thread and has not been validated by measurement. For a row of n keys of b bits,
 * a radix selection has b / 8 + 2 passes that read the n keys in place, then sorts k. It needs no
   shared memory for the row, which makes it the cheapest for long rows.
 
-1000 f32 keys therefore take four radix passes instead of a network of 55 steps:
+50 f64 keys therefore take a network of 21 steps instead of eight radix passes:
 
-    iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) { ole }
+    iree_linalg_ext.sort dimension(0) outs(%x : memref<50xf64>) { ole }
   =>
-    scf.forall (%t) in (1000) { store key(%x[%t]), %keys[%t] ; store %t, %origins[%t] }
-    gpu.barrier
-    scf.for %digit = 0 to 4 iter_args(%half) {
-      scf.forall (%t) in (256) { clear } ; gpu.barrier
-      scf.forall (%t) in (256) { scf.for { nvvm.match.sync any ; tally } } ; gpu.barrier
-      scf.forall (%t) in (256) { scan } ; gpu.barrier
-      scf.forall (%t) in (256) { scf.for { nvvm.match.sync any ; move to the other half } }
+    scf.forall (%t) in (50) { store %x[%t], %keys[%t] ; store %t, %origins[%t] } ; gpu.barrier
+    scf.for %stage = 0 to 6 {
+      scf.forall (%t) in (32) { compare-exchange } ; gpu.barrier
+      scf.for %step = 0 to %stage { scf.forall (%t) in (32) { compare-exchange } ; gpu.barrier }
     }
-    scf.forall (%t) in (1000) { store %copy[%origins[%t]], %x[%t] }
+    scf.forall (%t) in (50) { store %keys[%t], %x[%t] }
 
 Radix sort needs keys of 8, 16, 32 or 64 bits and 256 threads; other keys, and workgroups whose
-other ops fix another number of threads, use the network. Dynamic rows use radix sort, since they
-may be long. A single row so long that one workgroup would leave the GPU idle is sorted by many
-(`wide_sort.py`). A scatter uses many workgroups if that is cheaper (`wide_scatter.py`).
+other ops fix another number of threads, use the network. A sort that is cheaper by digits is left
+to `irees-gpu-lower-sorts`, which has the row in registers or uses many workgroups; only long rows
+of a workgroup that computes something else too are sorted here, in device memory. A scatter uses
+many workgroups if that is cheaper (`wide_scatter.py`).
 
 Left to `irees-lower-linalg-ext-to-loops`: comparators that do not compare numbers, which need not
 be an order at all, and scatters of so few elements that one thread is cheaper.
@@ -61,14 +59,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
+from irees.dialects.upstream.scf import ForallOp
 from irees.interfaces import blamed, loops_model_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.codegen.common.utils.radix_sort import radix_key
+from irees.transforms.codegen.common.utils.radix_keys import radix_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     load,
+    load_or_position,
     other_dims,
     outside,
     place,
@@ -92,11 +92,11 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import (
     why_no_sort,
 )
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_scatter import scatter_widely
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_sort import lower_widely
 from irees.transforms.codegen.gpu.utils.segments import (
     is_mapped,
     set_threads,
 )
+from irees.transforms.codegen.gpu.utils.sort_tiles import Plan
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
@@ -113,14 +113,14 @@ def is_by_digits(op: Operation, reason: str | None) -> bool:
 def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
     """sort  =>  keys sorted with their origins, then all other operands permuted; or why not"""
     order, targets = Order.of(op.body.block), list(op.outputs)
-    if order.operand is None:
+    if order.operand is None or order.operand in op.generated:
         return "the comparator is not one of numbers"
     key = radix_key(order, targets)
     if is_by_digits(op, why_no_sort(op, key, room)):
         assert key is not None
         sort_by_digits(op, key, room, at)
         return None
-    dim, sources = op.dimension.value.data, list(op.inputs) or targets
+    dim, sources = op.dimension.value.data, op.sources
     size = buffer_dim(targets[0], dim, outside(op))
     keys = Keys.allocate(targets[order.operand].type.element_type, size, order, at)
     others = [i for i in range(len(targets)) if i != order.operand]
@@ -128,9 +128,13 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         def take(i: SSAValue, c: IndexBuilder) -> None:
-            keys.put(i, load(sources[keys.operand], place(ivs, dim, i), c), c)
+            def get(number: int) -> SSAValue:
+                kind = targets[number].type.element_type  # type: ignore[attr-defined]
+                return load_or_position(sources[number], kind, ivs, dim, i, c)
+
+            keys.put(i, get(keys.operand), c)
             for number, copy in copies.items():
-                store(load(sources[number], place(ivs, dim, i), c), copy, [i], c)
+                store(get(number), copy, [i], c)
 
         def give(i: SSAValue, c: IndexBuilder) -> None:
             store(load(keys.keys, [i], c), targets[keys.operand], place(ivs, dim, i), c)
@@ -189,8 +193,6 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
 def by_workgroups(op: Operation, loop: Operation) -> str | None:
     """sort, scatter  =>  a loop over many workgroups, if they pay off; or why not, "" for others"""
     gpu = gpu_of(op)
-    if isinstance(op, ext.SortOp):
-        return lower_widely(op, loop, gpu.multiprocessors)
     if isinstance(op, ext.ScatterOp):
         return scatter_widely(op, loop, gpu.multiprocessors, gpu.matrix_shared_bytes)
     return ""
@@ -203,6 +205,16 @@ def by_threads(op: Operation, loop: Operation) -> str | None:
     with blamed(op, "to_threads"):
         reason: str | None = loops_model_of(op).to_threads(op, at, room)
     return reason
+
+
+def is_for_tiles(op: Operation, loop: ForallOp) -> bool:
+    """Whether `irees-gpu-lower-sorts` sorts rows, for which a network takes longer."""
+    if not isinstance(op, ext.SortOp):
+        return False
+    plan = Plan.of(op, loop)
+    return not isinstance(plan, str) and (
+        plan.size < 0 or why_no_sort(op, plan.key, gpu_of(op).matrix_shared_bytes) is None
+    )
 
 
 def takes_all_threads(op: Operation, loop: Operation) -> bool:
@@ -222,8 +234,9 @@ class GpuLowerLinalgExtPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [o for o in op.walk() if is_mapped(o, BlockMappingAttr)]:
+            assert isinstance(loop, ForallOp)
             for inner in list(loop.regions[0].block.ops):
-                if not hasattr(loops_model_of(inner), "to_threads"):
+                if not hasattr(loops_model_of(inner), "to_threads") or is_for_tiles(inner, loop):
                     continue
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return

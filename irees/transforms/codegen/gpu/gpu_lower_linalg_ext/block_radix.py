@@ -23,23 +23,21 @@ k-selection algorithms for GPUs", 2012).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     IndexType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     i16,
     i32,
     i64,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from irees.dialects.nvvm import MatchSyncOp, SyncWarpOp
-from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
+from irees.dialects.upstream.gpu import BarrierOp, ShuffleOp
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -51,6 +49,16 @@ from irees.transforms.codegen.common.utils.rows import (
 )
 from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.tiles import WARP
+from irees.transforms.codegen.gpu.utils.warps import (
+    both,
+    count_type_for,
+    digit_of,
+    integer,
+    match,
+    resized,
+    shared,
+    wait,
+)
 from irees.transforms.utils.loops import for_loop, if_else, if_values
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -71,18 +79,6 @@ def index_type_for(size: Size) -> IntegerType:
     if not isinstance(size, int):
         return i64
     return i16 if size <= 1 << 15 else i32 if size < 1 << 31 else i64
-
-
-def count_type_for(size: Size) -> IntegerType:
-    """Returns the type of element counts of a row (i32 or i64)."""
-    return i32 if isinstance(size, int) and 0 <= size < 1 << 31 else i64
-
-
-def shared(kind: IntegerType, shape: Sequence[int], at: IndexBuilder) -> SSAValue:
-    """Allocates a buffer in shared memory."""
-    space = AddressSpaceAttr(AddressSpace.WORKGROUP)
-    place = memref.AllocOp([], [], MemRefType(kind, shape, memory_space=space))
-    return at.insert(place).results[0]
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,7 @@ class Tallies:
         """Zeroes the counts."""
         close, thread, b = threads(at, THREADS)
         body, warp, c = for_loop(b, 0, WARPS, 1)
-        store(_number(0, self.kind, c), self.counts, [warp, thread], c)
+        store(integer(0, self.kind, c), self.counts, [warp, thread], c)
         body()
         close()
         at.insert(BarrierOp())
@@ -164,8 +160,8 @@ class Tallies:
         """Visits all elements of a row, in order within a warp; ends with a barrier."""
         close, thread, b = threads(at, THREADS)
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
-        bit = _both(arith.ShLIOp, _number(1, i32, b), as_type(lane, i32, b), b)
-        earlier = _both(arith.SubiOp, bit, _number(1, i32, b), b)
+        bit = both(arith.ShLIOp, integer(1, i32, b), as_type(lane, i32, b), b)
+        earlier = both(arith.SubiOp, bit, integer(1, i32, b), b)
         share = b.mul(b.ceildiv(size, THREADS), WARP)
         first = b.mul(warp, share)
         end = b.minimum(b.add(first, share), size)
@@ -189,22 +185,22 @@ class Tallies:
         same = _same(lane, digit, at)
         close, b = if_else(at, lane.inside)
         before = load(self.counts, [lane.warp, as_type(digit, IndexType(), b)], b)
-        mine = _counted(_both(arith.AndIOp, same, lane.earlier, b), self.kind, b)
-        use(as_type(_both(arith.AddiOp, before, mine, b), IndexType(), b), b)
+        mine = _counted(both(arith.AndIOp, same, lane.earlier, b), self.kind, b)
+        use(as_type(both(arith.AddiOp, before, mine, b), IndexType(), b), b)
         close()
-        _wait(at)
+        wait(at)
         self._add(lane, digit, same, at)
 
     def _add(self, lane: Lane, digit: SSAValue, same: SSAValue, at: IndexBuilder) -> None:
         """Lets the first lane of those with the same digit add their number to the count."""
-        before = _both(arith.AndIOp, same, lane.earlier, at)
-        first = at.insert(arith.CmpiOp(before, _number(0, i32, at), "eq")).results[0]
-        close, b = if_else(at, _both(arith.AndIOp, first, lane.inside, at))
+        before = both(arith.AndIOp, same, lane.earlier, at)
+        first = at.insert(arith.CmpiOp(before, integer(0, i32, at), "eq")).results[0]
+        close, b = if_else(at, both(arith.AndIOp, first, lane.inside, at))
         place: list[Size] = [lane.warp, as_type(digit, IndexType(), b)]
-        count = _both(arith.AddiOp, load(self.counts, place, b), _counted(same, self.kind, b), b)
+        count = both(arith.AddiOp, load(self.counts, place, b), _counted(same, self.kind, b), b)
         store(count, self.counts, place, b)
         close()
-        _wait(at)
+        wait(at)
 
     def scan(
         self, at: IndexBuilder, use: Callable[[SSAValue, SSAValue, SSAValue, IndexBuilder], None],
@@ -217,7 +213,7 @@ class Tallies:
         """
         counts = self.counts if counts is None else counts
         close, thread, b = threads(at, THREADS)
-        loop, number, c = for_loop(b, 0, parts, NVIDIA.counts_ahead, [_number(0, self.kind, b)])
+        loop, number, c = for_loop(b, 0, parts, NVIDIA.counts_ahead, [integer(0, self.kind, b)])
         (total,) = loop([self._scan_parts(loop.arguments[0], counts, number, thread, parts, c)])
         warp, lane = b.floordiv(thread, WARP), b.value(b.rem(thread, WARP))
         before, whole = self._scan_warp(total, as_type(lane, i32, b), b)
@@ -226,7 +222,7 @@ class Tallies:
         end()
         b.insert(BarrierOp())
         loop, number, c = for_loop(b, 0, warp, 1, [before])
-        (before,) = loop([_both(arith.AddiOp, loop.arguments[0], load(self.sums, [number], c), c)])
+        (before,) = loop([both(arith.AddiOp, loop.arguments[0], load(self.sums, [number], c), c)])
         use(thread, before, total, b)
         close()
         at.insert(BarrierOp())
@@ -240,7 +236,7 @@ class Tallies:
         if isinstance(parts, int) and parts % NVIDIA.counts_ahead == 0:
             for i, count in [(i, load(counts, [i, digit], at)) for i in numbers]:
                 store(total, counts, [i, digit], at)
-                total = _both(arith.AddiOp, total, count, at)
+                total = both(arith.AddiOp, total, count, at)
             return total
         last = at.sub(parts, 1)
         found = [load(counts, [at.minimum(i, last), digit], at) for i in numbers]
@@ -249,25 +245,25 @@ class Tallies:
             close, b = if_else(at, inside)
             store(total, counts, [i, digit], b)
             close()
-            none = _number(0, self.kind, at)
+            none = integer(0, self.kind, at)
             more = at.insert(arith.SelectOp(inside, count, none)).results[0]
-            total = _both(arith.AddiOp, total, more, at)
+            total = both(arith.AddiOp, total, more, at)
         return total
 
     def _scan_warp(
         self, value: SSAValue, lane: SSAValue, at: IndexBuilder
     ) -> tuple[SSAValue, SSAValue]:
         """Returns the exclusive prefix sum over the lanes, and the sum of the warp."""
-        zero = _number(0, self.kind, at)
+        zero = integer(0, self.kind, at)
         before, whole = zero, value
         for distance in (1, 2, 4, 8, 16):
-            width, step = _number(WARP, i32, at), _number(distance, i32, at)
+            width, step = integer(WARP, i32, at), integer(distance, i32, at)
             theirs = at.insert(ShuffleOp(whole, step, width)).results[0]
-            bit = _both(arith.AndIOp, lane, step, at)
-            later = at.insert(arith.CmpiOp(bit, _number(0, i32, at), "ne")).results[0]
+            bit = both(arith.AndIOp, lane, step, at)
+            later = at.insert(arith.CmpiOp(bit, integer(0, i32, at), "ne")).results[0]
             more = at.insert(arith.SelectOp(later, theirs, zero)).results[0]
-            before = _both(arith.AddiOp, before, more, at)
-            whole = _both(arith.AddiOp, whole, theirs, at)
+            before = both(arith.AddiOp, before, more, at)
+            whole = both(arith.AddiOp, whole, theirs, at)
         return before, whole
 
 
@@ -283,30 +279,30 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
 
     tallies.clear(b)
     tallies.each(
-        size, b, lambda lane, c: tallies.tally(lane, digit_of(key_of(lane, c), shift, c), c)
+        size, b, lambda lane, c: tallies.tally(lane, digit_of(key_of(lane, c), shift, c, DIGIT), c)
     )
 
     def starts(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
         store(before, tallies.starts, [digit], c)
         # Stored by the thread of the highest digit that occurs; 0 if it is the only digit.
         every = as_type(c.value(size), tallies.kind, c)
-        after = _both(arith.AddiOp, before, total, c)
-        some = c.insert(arith.CmpiOp(total, _number(0, tallies.kind, c), "ne")).results[0]
+        after = both(arith.AddiOp, before, total, c)
+        some = c.insert(arith.CmpiOp(total, integer(0, tallies.kind, c), "ne")).results[0]
         last = c.insert(arith.CmpiOp(after, every, "eq")).results[0]
-        close, d = if_else(c, _both(arith.AndIOp, some, last, c))
+        close, d = if_else(c, both(arith.AndIOp, some, last, c))
         store(before, tallies.found, [0], d)
         close()
 
     tallies.scan(b, starts)
     # If all elements share the digit, the move pass is skipped.
     first = load(tallies.found, [0], b)
-    moves = b.insert(arith.CmpiOp(first, _number(0, tallies.kind, b), "ne")).results[0]
+    moves = b.insert(arith.CmpiOp(first, integer(0, tallies.kind, b), "ne")).results[0]
     end, yes, _ = if_values(b, moves, [IndexType()])
     target = yes.value(yes.sub(size, start))
 
     def move(lane: Lane, c: IndexBuilder) -> None:
         key = key_of(lane, c)
-        digit = digit_of(key, shift, c)
+        digit = digit_of(key, shift, c, DIGIT)
 
         def give(place: SSAValue, d: IndexBuilder) -> None:
             first = as_type(
@@ -327,11 +323,11 @@ def radix_select(
 ) -> None:
     """Collects the `kept.size` smallest keys: those below the k-th key, then its equals."""
     want = as_type(at.value(kept.size), tallies.kind, at)
-    kind, zero = IntegerType(width), _number(0, tallies.kind, at)
+    kind, zero = IntegerType(width), integer(0, tallies.kind, at)
     close, place, b = threads(at, 2)
-    store(_number(0, tallies.kind, b), tallies.found, [place], b)
+    store(integer(0, tallies.kind, b), tallies.found, [place], b)
     close()
-    nothing = _number(0, kind, at)
+    nothing = integer(0, kind, at)
     loop, number, b = for_loop(at, 0, width // DIGIT, 1, [nothing, nothing, want])
     known, bits, left = loop.arguments
     above = b.sub(width // DIGIT - 1, number)
@@ -339,34 +335,34 @@ def radix_select(
 
     def count(lane: Lane, c: IndexBuilder) -> None:
         key = read(lane.index, c)
-        mine = _both(arith.AndIOp, key, bits, c)
+        mine = both(arith.AndIOp, key, bits, c)
         alike = c.insert(arith.CmpiOp(mine, known, "eq")).results[0]
-        inside = _both(arith.AndIOp, lane.inside, alike, c)
-        tallies.tally(replace(lane, inside=inside), digit_of(key, shift, c), c)
+        inside = both(arith.AndIOp, lane.inside, alike, c)
+        tallies.tally(replace(lane, inside=inside), digit_of(key, shift, c, DIGIT), c)
 
     def choose(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
-        after = _both(arith.AddiOp, before, total, c)
+        after = both(arith.AddiOp, before, total, c)
         some = c.insert(arith.CmpiOp(before, left, "slt")).results[0]
         enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]
-        close, d = if_else(c, _both(arith.AndIOp, some, enough, c))
+        close, d = if_else(c, both(arith.AndIOp, some, enough, c))
         store(as_type(digit, tallies.kind, d), tallies.found, [0], d)
-        store(_both(arith.SubiOp, left, before, d), tallies.found, [1], d)
+        store(both(arith.SubiOp, left, before, d), tallies.found, [1], d)
         close()
 
     tallies.clear(b)
     tallies.each(size, b, count)
     tallies.scan(b, choose)
-    digit = _as_key(load(tallies.found, [0], b), kind, b)
-    more = _both(arith.ShLIOp, digit, shift, b)
-    ones = _both(arith.ShLIOp, _number(DIGITS - 1, kind, b), shift, b)
+    digit = resized(load(tallies.found, [0], b), kind, b)
+    more = both(arith.ShLIOp, digit, shift, b)
+    ones = both(arith.ShLIOp, integer(DIGITS - 1, kind, b), shift, b)
     known, _, left = loop(
         [
-            _both(arith.OrIOp, known, more, b),
-            _both(arith.OrIOp, bits, ones, b),
+            both(arith.OrIOp, known, more, b),
+            both(arith.OrIOp, bits, ones, b),
             load(tallies.found, [1], b),
         ]
     )
-    _collect(tallies, read, size, kept, known, _both(arith.SubiOp, want, left, at), zero, at)
+    _collect(tallies, read, size, kept, known, both(arith.SubiOp, want, left, at), zero, at)
 
 
 def _collect(
@@ -379,7 +375,7 @@ def _collect(
         key = read(lane.index, c)
         equal = c.insert(arith.CmpiOp(key, last, "eq")).results[0]
         wanted = c.insert(arith.CmpiOp(key, last, "ule")).results[0]
-        inside = _both(arith.AndIOp, lane.inside, wanted, c)
+        inside = both(arith.AndIOp, lane.inside, wanted, c)
         return replace(lane, inside=inside), c.insert(arith.ExtUIOp(equal, i32)).results[0], key
 
     def count(lane: Lane, c: IndexBuilder) -> None:
@@ -403,7 +399,7 @@ def _collect(
     loop, warp, c = for_loop(b, 0, WARPS, 1, [start])
     before = load(tallies.counts, [warp, number], c)
     store(loop.arguments[0], tallies.counts, [warp, number], c)
-    loop([_both(arith.AddiOp, loop.arguments[0], before, c)])
+    loop([both(arith.AddiOp, loop.arguments[0], before, c)])
     close()
     at.insert(BarrierOp())
     tallies.each(size, at, take)
@@ -411,14 +407,9 @@ def _collect(
 
 def _same(lane: Lane, digit: SSAValue, at: IndexBuilder) -> SSAValue:
     """Returns the mask of lanes whose element has the same digit."""
-    none = _number(DIGITS, i32, at)
+    none = integer(DIGITS, i32, at)
     mine = at.insert(arith.SelectOp(lane.inside, digit, none)).results[0]
-    return at.insert(MatchSyncOp(_number(-1, i32, at), mine)).results[0]
-
-
-def _wait(at: IndexBuilder) -> None:
-    """Synchronizes the warp: orders earlier reads before later writes, and the reverse."""
-    at.insert(SyncWarpOp(_number(-1, i32, at)))
+    return match(mine, DIGIT + 1, at)
 
 
 def _width(pairs: Pairs) -> int:
@@ -428,32 +419,6 @@ def _width(pairs: Pairs) -> int:
     return kind.element_type.width.data
 
 
-def digit_of(key: SSAValue, shift: SSAValue, at: IndexBuilder) -> SSAValue:
-    """(key >> shift) mod 256, as an i32"""
-    shifted = _both(arith.ShRUIOp, key, shift, at)
-    digit = _both(arith.AndIOp, shifted, _number(DIGITS - 1, key.type, at), at)
-    return _as_key(digit, i32, at)
-
-
-def _as_key(value: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
-    """Zero-extends or truncates a non-negative integer to another width."""
-    assert isinstance(value.type, IntegerType)
-    have, wanted = value.type.width.data, kind.width.data
-    if have == wanted:
-        return value
-    change = arith.ExtUIOp if have < wanted else arith.TruncIOp
-    return at.insert(change(value, kind)).results[0]
-
-
 def _counted(lanes: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
     """Returns the number of lanes in a mask."""
-    return _as_key(at.insert(math.CtPopOp(lanes)).results[0], kind, at)
-
-
-def _number(value: int, kind: object, at: IndexBuilder) -> SSAValue:
-    assert isinstance(kind, IntegerType)
-    return at.insert(arith.ConstantOp(IntegerAttr(value, kind, truncate_bits=True))).results[0]
-
-
-def _both(op: type[Operation], lhs: SSAValue, rhs: SSAValue, at: IndexBuilder) -> SSAValue:
-    return at.insert(op(lhs, rhs)).results[0]  # type: ignore[call-arg]
+    return resized(at.insert(math.CtPopOp(lanes)).results[0], kind, at)

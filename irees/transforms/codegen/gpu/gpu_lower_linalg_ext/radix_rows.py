@@ -15,10 +15,11 @@ from xdsl.ir import Operation, SSAValue
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.upstream.gpu import BarrierOp, ThreadMappingAttr
-from irees.transforms.codegen.common.utils.radix_sort import RadixKey, as_key
+from irees.transforms.codegen.common.utils.radix_keys import RadixKey, as_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     load,
+    load_or_position,
     other_dims,
     outside,
     place,
@@ -113,19 +114,21 @@ def _length(buffer: SSAValue, dim: int) -> int:
 
 
 def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -> None:
-    """sort  =>  a radix sort of each row's keys, then a permutation of all operands"""
+    """Sorts rows of any length, which need not fit into the registers of a workgroup."""
     dim, targets = op.dimension.value.data, list(op.outputs)
-    sources = list(op.inputs) or targets
+    sources = op.sources
+    kinds = [t.type.element_type for t in targets]  # type: ignore[attr-defined]
     size = buffer_dim(targets[0], dim, outside(op))
     tallies = Tallies.allocate(size, at)
     places = outside(op).mul(size, 2)
     pairs = Pairs.allocate(key.width, size, places, size, room - Tallies.bytes_for(size), at)
     # Copy the key operand too: keys do not keep the sign of zeros or NaN payloads.
-    copies = [scratch(t.type.element_type, size, at) for t in targets]  # type: ignore[attr-defined]
+    copies = [scratch(kind, size, at) for kind in kinds]
 
     def row(ivs: dict[int, Size], b: IndexBuilder) -> None:
         def take(i: SSAValue, c: IndexBuilder) -> None:
-            values = [load(source, place(ivs, dim, i), c) for source in sources]
+            typed = zip(sources, kinds, strict=True)
+            values = [load_or_position(s, k, ivs, dim, i, c) for s, k in typed]
             for value, copy in zip(values, copies, strict=True):
                 store(value, copy, [i], c)
             pairs.put(i, as_key(key, values[key.operand], c), i, c)

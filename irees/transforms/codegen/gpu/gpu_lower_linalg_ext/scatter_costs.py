@@ -20,6 +20,7 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
     shape_of,
     width_for,
 )
+from irees.transforms.codegen.gpu.utils.sort_tiles import wide_tile
 
 UPDATE = 4 * NVIDIA.global_access
 """Cost per element of an update: its index, its value, and a read and a write of the target."""
@@ -73,12 +74,11 @@ class Meeting:
 
     def by_parts(self, busy: int) -> int:
         """Cost in many workgroups that sort first: three kernels per digit, plus two."""
-        part = max(NVIDIA.least_part, -(-self.count // (NVIDIA.sort_waves * busy)))
-        each = -(-min(part, self.count) // THREADS)
-        parts = -(-self.count // part)
+        tile = wide_tile(1, self.count, self.width, self.room, busy)
+        waves = -(-self.count // (tile.size * busy))
         far, launch = NVIDIA.global_access, NVIDIA.dependent_launch
-        digit = 3 * launch + 3 * PASS + 2 * far * parts // NVIDIA.counts_ahead
-        digit += each * (5 * far + 4 + 2 * NVIDIA.vote)
+        digit = 3 * launch + 3 * PASS
+        digit += waves * tile.items * (5 * far + 4 + NVIDIA.vote)
         turns = -(-self.count * self.points // (THREADS * busy)) * UPDATE
         return launch + self.digits * digit + turns
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, i64
 from xdsl.ir import SSAValue
 
@@ -29,7 +29,6 @@ from irees.transforms.codegen.common.utils.rows import (
     store,
 )
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
-    DIGIT,
     Pairs,
     Tallies,
     radix_sort,
@@ -91,14 +90,6 @@ class Updates:
     def kind(self) -> IntegerType:
         """The type of a linear target index."""
         return IntegerType(width_for(self.op))
-
-    def digits(self, at: IndexBuilder) -> Size:
-        """Returns the number of radix digits of a linear target index."""
-        if isinstance(self.nowhere, int):
-            return -(-place_bits(self.op) // DIGIT)
-        number = as_type(self.nowhere, i64, at)
-        zeros = as_type(at.insert(math.CountLeadingZerosOp(number)).results[0], IndexType(), at)
-        return at.ceildiv(at.sub(64, zeros), DIGIT)
 
     def update(self, number: Size, at: IndexBuilder) -> dict[int, Size]:
         """Returns the batch indices of an update."""

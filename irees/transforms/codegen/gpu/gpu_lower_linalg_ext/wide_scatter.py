@@ -5,20 +5,20 @@ Lowers a scatter to many workgroups. Part of `irees-gpu-lower-linalg-ext`.
   element of each update gets its own thread.
 * Few updates of large slices: one slice element per thread, which applies all updates in order.
   Threads never collide, and accesses are coalesced.
-* Many updates: a stable sort by all workgroups (`wide_sort.py`) with the target index as key. Then
-  a thread per update element checks whether its update is the first of its target, and if so
-  applies all updates of that target in order (`scatter_rows.py`).
+* Many updates: a stable sort with the target index as key (`irees-gpu-lower-sorts`). Then a thread
+  per update element checks whether its update is the first of its target, and if so applies all
+  updates of that target in order (`scatter_rows.py`).
 
     iree_linalg_ext.scatter ins(%u, %i : memref<65536xf32>, memref<65536x1xi32>) outs(%t)
   =>
-    scf.forall (%w) in (64) { store number of place of update, %keys ; store update, %origins }
-    scf.for %digit = 0 to 2 { scf.forall (%w) in (64) { count } ; add up ; scf.forall { move } }
+    scf.forall (%w) in (256) { store number of place of update, %keys }
+    iree_linalg_ext.sort {irees.bits = 11} positions([1]) ins(%keys) outs(%ordered, %origins)
     scf.forall (%w) in (256) { if it is the first for its place { while it is the same { ... } } }
 
 An alternative without a sort: each workgroup owns a range of targets, reads all indices and keeps
 those in its range. With n updates, w workgroups read w * n indices: for 2^20 i32 indices and 264
 workgroups, 1.1 GB from L2, and each workgroup must still sort what it kept. The global sort moves
-24 bytes per update and digit: 75 MB for the three digits of 2^20 targets. It therefore moves less
+20 bytes per update and digit: 63 MB for the three digits of 2^20 targets. It therefore moves less
 data, and shares its code with row sorts. 2^16 updates into 2^10 targets take two digits.
 
 In all variants, one thread applies the updates of one target in order: a histogram with few bins is
@@ -29,25 +29,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i64
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.upstream.scf import ForallOp
+from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.accumulating import batch_rank, scatter_point
-from irees.transforms.codegen.common.utils.rows import rows
+from irees.transforms.codegen.common.utils.rows import as_type, compare, load, rows, scratch, store
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import THREADS
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import for_each
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_costs import Meeting
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import SortedUpdates, Updates
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_sort import (
-    Parts,
-    WideKeys,
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
+    SortedUpdates,
+    Updates,
+    place_bits,
+)
+from irees.transforms.codegen.gpu.utils.segments import (
     kernel,
     views_outside,
     why_not_alone,
+    workgroups,
 )
+from irees.transforms.codegen.gpu.utils.sort_tiles import SORTED_BITS
 from irees.transforms.codegen.gpu.utils.tiles import WARP
+from irees.transforms.codegen.gpu.utils.warps import count_type_for
+from irees.transforms.utils.loops import if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Way = Callable[[ext.ScatterOp, int, IndexBuilder], None]
@@ -110,12 +119,44 @@ def by_points(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
 def by_parts(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
     """scatter  =>  updates sorted by target, then one thread per target"""
     updates = Updates.of(op, at)
-    parts = Parts.of(updates.count, busy, at)
-    keys = WideKeys.allocate(updates.kind.width.data, parts, at)
-    parts.each(at, lambda i, b: keys.put(i, updates.key(i, b), b))
-    start = keys.sort(updates.digits(at), at)
-    done = SortedUpdates(updates, keys.keys, keys.origin, start)
-    each(at, at.mul(updates.count, updates.points), done.do)
+    count = updates.count
+    keys, ordered = (scratch(updates.kind, count, at) for _ in range(2))
+    origins = scratch(count_type_for(count), count, at)
+    each(at, count, lambda i, b: store(updates.key(i, b), keys, [i], b))
+    if isinstance(updates.nowhere, int):
+        sort_keys(keys, ordered, origins, place_bits(op), at)
+    else:
+        few = compare(updates.nowhere, 1 << NVIDIA.scatter_bits, "slt", at)
+        close, yes, no = if_both(at, few)
+        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits, yes)
+        sort_keys(keys, ordered, origins, place_bits(op), no)
+        close()
+
+    def origin(i: Size, b: IndexBuilder) -> SSAValue:
+        return as_type(load(origins, [i], b), IndexType(), b)
+
+    done = SortedUpdates(updates, ordered, origin, 0)
+    each(at, at.mul(count, updates.points), done.do)
+
+
+def sort_keys(
+    keys: SSAValue, ordered: SSAValue, origins: SSAValue, bits: int, at: IndexBuilder
+) -> None:
+    """Emits a sort of keys of which only the low bits differ, for `irees-gpu-lower-sorts`."""
+    kinds = [v.type.element_type for v in (ordered, origins)]  # type: ignore[attr-defined]
+    body = Block(arg_types=[kind for kind in kinds for _ in range(2)])
+    less = arith.CmpiOp(body.args[0], body.args[1], "ule")
+    body.add_ops([less, ext.YieldOp(less.results[0])])
+    properties = {
+        "dimension": IntegerAttr(0, i64),
+        "positions": DenseArrayBase.from_list(i64, [1]),
+    }
+    sort = ext.SortOp.of([keys], [ordered, origins], properties, body)
+    sort.attributes[SORTED_BITS] = IntegerAttr(bits, i64)
+    block = Block(arg_types=[IndexType()])
+    loop = workgroups(block, [1])
+    Rewriter.insert_op(sort, InsertPoint.at_start(block))
+    at.insert(loop)
 
 
 def each(

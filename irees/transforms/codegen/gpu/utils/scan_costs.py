@@ -86,7 +86,7 @@ class Scanned:
     @property
     def most_parts(self) -> int:
         """Returns how many workgroups at most scan a row."""
-        return max(1, NVIDIA.sort_waves * self.busy // self._rows)
+        return max(1, NVIDIA.scan_waves * self.busy // self._rows)
 
     def by_parts(self) -> int:
         """Returns the cost of many workgroups per row, which read their parts of it twice."""

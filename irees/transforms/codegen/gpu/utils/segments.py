@@ -8,13 +8,14 @@ are not distributed run on thread 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
@@ -89,6 +90,46 @@ def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
     block.add_op(InParallelOp())
     zeros, ones = [0] * len(counts), [1] * len(counts)
     return ForallOp.over(zeros, counts, ones, [], Region(block), mapped(kind, len(counts)))
+
+
+def kernel(
+    at: IndexBuilder,
+    count: Size,
+    body: Callable[[SSAValue, IndexBuilder], None],
+    threads: int,
+    fewest: int = 1,
+) -> None:
+    """Emits a loop over `count` workgroups of `threads` threads each."""
+    block = Block(arg_types=[IndexType()])
+    loop = workgroups(block, [count])
+    at.insert(loop)
+    assert block.last_op is not None
+    body(block.args[0], IndexBuilder(InsertPoint.before(block.last_op)))
+    set_threads(loop, threads)
+    set_fewest_workgroups(loop, fewest)
+
+
+def why_not_alone(op: Operation, loop: Operation) -> str | None:
+    """Returns why an op is not the only work of its workgroup, or None."""
+    assert isinstance(loop, ForallOp)
+    block = loop.region.block
+    if any(o is not op and o is not block.last_op and not is_free(o) for o in block.ops):
+        return "the workgroup does something else too"
+    return None
+
+
+def views_outside(
+    loop: Operation, at: IndexBuilder, ids: Sequence[SSAValue] | None = None
+) -> dict[SSAValue, SSAValue]:
+    """Clones the free ops (views) of a loop over workgroups, of the first one by default."""
+    assert isinstance(loop, ForallOp)
+    arguments = loop.region.block.args
+    ids = [at.value(0) for _ in arguments] if ids is None else ids
+    known: dict[SSAValue, SSAValue] = dict(zip(arguments, ids, strict=True))
+    for inner in loop.region.block.ops:
+        if is_free(inner):
+            at.insert(inner.clone(value_mapper=known))
+    return known
 
 
 def blocks_of(workgroup: Operation) -> list[Block]:
