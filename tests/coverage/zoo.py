@@ -8,7 +8,7 @@ Compiles a zoo of architectures with random weights and compares each with PyTor
 Mode `program` calls `irees.compile(model, args, kwargs=kwargs)`, mode `compile` calls
 `torch.compile(model, backend="irees")`. Models run in a worker process, which is replaced when it
 dies or hangs. `--out` is written after each model and keeps results of models that do not run;
-`--reuse` skips models that passed.
+where it is not there yet, they are read from the page. `--reuse` skips models that passed.
 
 | verdict | meaning |
 |---|---|
@@ -17,6 +17,7 @@ dies or hangs. `--out` is written after each model and keeps results of models t
 | UNSUPPORTED | irees raised its own typed error |
 | ERROR | any other exception, a defect |
 | CRASH, TIMEOUT | the process died, or took too long |
+| DYNAMO | `torch.compile` fails without irees, too |
 | EAGER | the model cannot be built, or fails in PyTorch itself |
 """
 
@@ -37,7 +38,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 from workers import Fallbacks, answer, run_all
 from zoo_compare import difference, same_kind, same_rank
-from zoo_report import Results, summary, write_page
+from zoo_report import Results, read_page, summary, write_page
 
 FAMILIES = ("transformers", "diffusers", "timm", "torchvision", "torch")
 MODES = ("program", "compile")
@@ -82,7 +83,7 @@ def verdict(name: str, mode: str) -> dict[str, Any]:
         found = {**failure(error), "seconds": round(seconds, 1)}
         if mode == "compile" and fails_in_dynamo(model, args, kwargs):
             why = f'torch.compile(backend="eager") fails, too: {found["why"]}'
-            return {**found, "stage": "dynamo", "why": why}
+            return {**found, "verdict": "DYNAMO", "stage": "", "why": why}
         return found
     finally:
         logging.getLogger("irees").removeHandler(notes)
@@ -187,6 +188,13 @@ def selected(arguments: argparse.Namespace, results: Results) -> list[tuple[str,
     return pairs
 
 
+def shown(results: Results) -> list[str]:
+    """All models, and those with a result of a family that cannot be imported here."""
+    names = all_names()
+    here = {name.partition("/")[0] for name in names}
+    return [*names, *(name for name in results if name.partition("/")[0] not in here)]
+
+
 def main() -> int:
     """The command line; 1 if a model that PyTorch runs fails."""
     parser = argparse.ArgumentParser()
@@ -210,6 +218,8 @@ def main() -> int:
     results: Results = {}
     if arguments.out and arguments.out.exists():
         results = json.loads(arguments.out.read_text())
+    elif arguments.write and arguments.write.exists():
+        results = read_page(arguments.write)
 
     def done(name: str, mode: str, found: dict[str, Any]) -> None:
         results.setdefault(name, {})[mode] = found
@@ -225,9 +235,9 @@ def main() -> int:
     run_all(command, pairs, arguments.jobs, arguments.timeout, done)
     print(summary(results))
     if arguments.write:
-        write_page(arguments.write, {n: results[n] for n in all_names() if n in results})
+        write_page(arguments.write, {n: results.get(n, {}) for n in shown(results)})
     ran = {name for name, _ in pairs}
-    good = ("PASS", "EAGER")
+    good = ("PASS", "EAGER", "DYNAMO")
     return int(any(f["verdict"] not in good for n in ran for f in results[n].values()))
 
 
