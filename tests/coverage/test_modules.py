@@ -58,9 +58,9 @@ def test_the_page(tmp_path):
             }
         )
     )
-    page = operators_page.modules(tmp_path)
+    page = operators_page.modules(tmp_path, "")
     assert "| modules, eval | 1 | 1 | 1 | 1 of 1 (100.0%) | 0 | 0 | 1 |" in page
     assert "| all | 3 | 2 | 2 | 1 of 2 (50.0%) | 0 | 0 | 1 |" in page
     assert "| nn.B.train#0 | error | pass | a / b |" in page
     assert "| hop.c#0 | pass | error | a / b |" in page
-    assert not operators_page.modules(tmp_path / "none")
+    assert not operators_page.modules(tmp_path / "none", "")
