@@ -119,7 +119,9 @@ def test_roi_align(arguments, target):
     image = torch.randn(2, 3, 14, 17)
     boxes = torch.cat([torch.arange(6)[:, None] % 2, boxes_of(6) - 2], 1)
     run = irees.compile(
-        lambda x, b: torch.ops.torchvision.roi_align(x, b, *arguments), (image, boxes), target=target
+        lambda x, b: torch.ops.torchvision.roi_align(x, b, *arguments),
+        (image, boxes),
+        target=target,
     )
     want = roi_align(image, boxes, *arguments)
     torch.testing.assert_close(torch.as_tensor(run(image, boxes)), want, rtol=1e-4, atol=1e-4)

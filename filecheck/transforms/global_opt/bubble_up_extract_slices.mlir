@@ -91,3 +91,21 @@ func.func @no_parts(%x: tensor<7x24xf32>, %y: tensor<4x4xf32>, %e: tensor<4x4xf3
   %s = tensor.extract_slice %u[1, 0] [2, 4] [1, 1] : tensor<4x4xf32> to tensor<2x4xf32>
   return %h, %q, %r, %s : tensor<7x2x4xf32>, tensor<2x4xf32>, tensor<1x4xf32>, tensor<2x4xf32>
 }
+
+// Dims of size 1 between a transposition and its parts are skipped: a batch of one.
+// CHECK-LABEL: func.func @batch_of_one
+// CHECK:         %[[P:.*]] = tensor.extract_slice %x[0, 1, 0] [9, 1, 4] [1, 1, 1] : tensor<9x3x4xf32> to tensor<9x4xf32>
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[P]] : tensor<9x4xf32>) outs(%{{.*}} : tensor<4x9xf32>)
+// CHECK-NEXT:    ^{{.*}}
+// CHECK:         func.return %[[R]]
+func.func @batch_of_one(%x: tensor<9x3x4xf32>) -> tensor<4x9xf32> {
+  %e = tensor.empty() : tensor<3x4x9xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(s, i, h) -> (s, i, h)>, affine_map<(s, i, h) -> (i, h, s)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<9x3x4xf32>) outs(%e : tensor<3x4x9xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x4x9xf32>
+  %b = tensor.expand_shape %t [[0, 1], [2], [3]] output_shape [3, 1, 4, 9] : tensor<3x4x9xf32> into tensor<3x1x4x9xf32>
+  %p = tensor.extract_slice %b[1, 0, 0, 0] [1, 1, 4, 9] [1, 1, 1, 1] : tensor<3x1x4x9xf32> to tensor<1x1x4x9xf32>
+  %q = tensor.collapse_shape %p [[0, 1, 2], [3]] : tensor<1x1x4x9xf32> into tensor<4x9xf32>
+  return %q : tensor<4x9xf32>
+}

@@ -101,13 +101,8 @@ class Part:
             for v, loops in zip(self.op.inputs, self.indexing[:-1], strict=True)
         ]
         result = self._compute(inputs)
-        for user in [use.operation for use in self.taken.result.uses]:
-            # What drops the dims of size 1 would come between the op and its reader.
-            if isinstance(user, tensor.CollapseShapeOp) and user.result.type == result.type:
-                Rewriter.replace_op(user, [], [result])
-        if self.taken.result.uses:
-            self.taken.result.replace_all_uses_with(self._with_short_dims(result))
-        Rewriter.erase_op(self.taken)
+        kept = [axis for axis, loop in enumerate(self.written) if loop in self.kept]
+        replace_part(self.taken, result, kept, self.b)
 
     def _input(self, value: SSAValue, loops: Sequence[int]) -> SSAValue:
         """The slice of an operand that the loops read, without dims of size 1."""
@@ -138,15 +133,53 @@ class Part:
         new.attributes.update(op.attributes)
         return self.b.insert(new).results[0]
 
-    def _with_short_dims(self, result: SSAValue) -> SSAValue:
-        """The result with the dims of size 1 that the slice has."""
-        reduced = self.taken.result.type
+
+def replace_part(
+    taken: tensor.ExtractSliceOp, result: SSAValue, kept: Sequence[int], b: TensorBuilder
+) -> None:
+    """Replaces a slice by a tensor that has its dims `kept`; the others are of size 1."""
+    for user in [use.operation for use in taken.result.uses]:
+        # What drops the dims of size 1 would come between the op and its reader.
+        if isinstance(user, tensor.CollapseShapeOp) and user.result.type == result.type:
+            Rewriter.replace_op(user, [], [result])
+    if taken.result.uses:
+        sizes = mixed(taken.static_sizes.get_values(), taken.sizes)
+        reduced = taken.result.type
         assert isinstance(reduced, TensorType)
-        axes = kept_dims(self.sizes, reduced.get_shape())
-        long = [place for place, axis in enumerate(axes) if self.written[axis] in self.kept]
-        shape = static_shape([self.sizes[axis] for axis in axes])
-        kind = TensorType(reduced.element_type, shape)
-        return self.b.cast_tensor(expand(result, kind, long, self.b), reduced)
+        axes = kept_dims(sizes, reduced.get_shape())
+        long = [place for place, axis in enumerate(axes) if axis in kept]
+        kind = TensorType(reduced.element_type, static_shape([sizes[axis] for axis in axes]))
+        taken.result.replace_all_uses_with(b.cast_tensor(expand(result, kind, long, b), reduced))
+    Rewriter.erase_op(taken)
+
+
+def skip_short_dims(part: tensor.ExtractSliceOp) -> None:
+    """slice(expand(x))  =>  slice(x), where the reshape only adds dims of size 1"""
+    reshape = part.source.owner
+    if not isinstance(reshape, tensor.ExpandShapeOp) or not is_view(part):
+        return
+    shape, source = reshape.result.type.get_shape(), reshape.src.type
+    assert isinstance(source, TensorType)
+    wide = [axis for axis, size in enumerate(shape) if size != 1]
+    if [shape[axis] for axis in wide] != list(source.get_shape()):
+        return
+    if not may_rewrite(NAME, part, "slice of a tensor without dims of size 1"):
+        return
+    b = TensorBuilder(part)
+    offsets = mixed(part.static_offsets.get_values(), part.offsets)
+    sizes = mixed(part.static_sizes.get_values(), part.sizes)
+    kept = [axis for axis in wide if is_long(sizes[axis])]
+    kind = TensorType(source.element_type, static_shape([sizes[axis] for axis in kept]))
+    new = tensor.ExtractSliceOp(
+        reshape.src,
+        [offsets[axis] for axis in wide],
+        [sizes[axis] for axis in wide],
+        [1] * len(wide),
+        kind,
+    )
+    replace_part(part, b.insert(new).results[0], kept, b)
+    if not reshape.result.uses:
+        Rewriter.erase_op(reshape)
 
 
 def static_shape(sizes: Sequence[Size]) -> list[int]:
@@ -208,6 +241,8 @@ class BubbleUpExtractSlicesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, tensor.ExpandShapeOp)]:
             swap_expand(inner)
+        for inner in [o for o in op.walk() if isinstance(o, tensor.ExtractSliceOp)]:
+            skip_short_dims(inner)
         for inner in reversed([o for o in op.walk() if is_movable(o)]):
             found = slices_of(inner)
             if not found or not may_rewrite(NAME, inner, "slices above an op"):

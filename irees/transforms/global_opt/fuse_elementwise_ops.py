@@ -17,7 +17,8 @@ The pass does not fuse producers with other users, unless they only move or wide
 cheap to read again, nor producers with a loop that the consumer's maps would not bound. It does not
 fuse arithmetic into a contraction, which reads its operands many times, nor bodies that would be
 too large for one kernel. It may move a body that captures a tensor (`tensor.extract`), but never
-duplicates it. MLIR: `fuseElementwiseOps`; IREE: `FuseMultiUseElementwiseProducer` and its guards.
+duplicates it. An attention reads the source of a transposed operand, by another map. MLIR:
+`fuseElementwiseOps`; IREE: `FuseMultiUseElementwiseProducer` and its guards.
 """
 
 from __future__ import annotations
@@ -28,19 +29,21 @@ from itertools import islice
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import OpResult
+from xdsl.ir import Operation, OpResult
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.body_weight import Weights
 from irees.analysis.contractions import WIDENING, is_contraction
+from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, plan
+from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
     is_parallel,
@@ -202,6 +205,43 @@ def forget_inits(op: linalg.GenericOp) -> None:
         op.operands[len(op.inputs) + position] = empty.results[0]
 
 
+def indexed(op: Operation) -> bool:
+    """Whether the indexing maps that an op has are those of its loops."""
+    attr, domain = op.properties.get("indexing_maps"), domain_of(op)
+    if domain is None or not isinstance(attr, ArrayAttr):
+        return False
+    own = [m.data if isinstance(m, AffineMapAttr) else None for m in attr]
+    return all(m is None or m == mine for m, mine in zip(domain.maps, own, strict=True))
+
+
+def take_sources(op: Operation) -> None:
+    """op(transpose(x))  =>  op(x) with another map, for an op with loops of its own"""
+    if not indexed(op):
+        return
+    for position in range(len(op.operands) - len(outputs_of(op))):
+        producer = op.operands[position].owner
+        if not isinstance(producer, linalg.GenericOp) or len(producer.operands) != 2:
+            continue
+        (*body, end), (source, result) = producer.body.block.ops, maps(producer)
+        if body or end.operands[0] is not producer.body.block.args[0]:
+            continue
+        inverse = result.inverse_permutation()
+        if inverse is None or not (permutes(source) and permutes(result)):
+            continue
+        if len(source.results) != len(result.results):
+            continue
+        if not may_rewrite(NAME, op, "source of a transposed operand"):
+            continue
+        attr = op.properties["indexing_maps"]
+        assert isinstance(attr, ArrayAttr)
+        found = [m.data for m in attr]
+        found[position] = source.compose(inverse.compose(found[position]))
+        op.properties["indexing_maps"] = ArrayAttr(AffineMapAttr(m) for m in found)
+        op.operands[position] = producer.inputs[0]
+        if not producer.results[0].uses:
+            Rewriter.erase_op(producer)
+
+
 @dataclass(frozen=True)
 class FuseElementwiseOpsPass(ModulePass):
     """Fuses elementwise producers into their consumers."""
@@ -219,3 +259,5 @@ class FuseElementwiseOpsPass(ModulePass):
                 if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
                     forget_inits(inner)
                     fuse_into(inner, weights)
+                elif loops_model_of(inner) is not None:
+                    take_sources(inner)

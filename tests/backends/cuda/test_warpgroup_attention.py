@@ -198,3 +198,21 @@ def test_a_first_product_reads_no_accumulator():
     """Zeros would be 32 more instructions of each thread for each tile."""
     text = text_of(compiled(kernels.attention(2, 128, 192, 64, "f16"), target="cuda:sm_90"))
     assert "irees_warpgroup_mma<irees_f16, 64, 4, 2, 2, false, false, 0, true>(" in text
+
+
+def test_projections_are_read_where_they_lie():
+    """Queries, keys and values of one projection: a kernel without copies of them."""
+    torch = pytest.importorskip("torch")
+
+    class Projected(torch.nn.Module):
+        def forward(self, x):
+            q, k, v = x.reshape(2, 70, 3, 2, 64).permute(2, 0, 3, 1, 4).unbind(0)
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    x = torch.randn(2, 70, 384).half()
+    program = compiled(str(irees.compile(Projected(), (x,), to="input")))
+    assert by_warpgroups(program)
+    assert len(program.manifest["launches"]) == 1
+    q, k, v = x.double().reshape(2, 70, 3, 2, 64).permute(2, 0, 3, 1, 4).unbind(0)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    np.testing.assert_allclose(program(x.numpy()), expected.numpy(), rtol=2e-3, atol=2e-3)

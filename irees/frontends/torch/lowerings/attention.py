@@ -72,15 +72,18 @@ class Operands:
         query = shapes.broadcast_to(b, self.query, [*batch, *self.query.shape[-2:]])
         full |= {"m": rows, "n": keys, "k": query.shape[-1], "v": self.value.shape[-1]}
         names = BATCH[: len(batch)]
+        short = "".join(c for c in names if _is_one(full[c]))
         one_row = self.group > 1 and isinstance(rows, int) and rows == 1
-        out = names + "v" if one_row else names + "mv"
+        if one_row:
+            short += "m"
+        out = "".join(c for c in names + "mv" if c not in short)
         sides = [
-            _without(b, query, names + "mk", "m" if one_row else ""),
-            _without_stretched(b, self.key, names + "nk", full),
-            _without_stretched(b, self.value, names + "nv", full),
+            _without(b, query, names + "mk", short),
+            _without_stretched(b, self.key, names + "nk", full, short),
+            _without_stretched(b, self.value, names + "nv", full, short),
         ]
         if self.mask is not None:
-            sides.append(_without_stretched(b, self.mask, names + "mn", full, one_row))
+            sides.append(_without_stretched(b, self.mask, names + "mn", full, short))
         spec = ",".join(letters for letters, _ in sides) + "->" + out
         tensors = [t for _, t in sides]
         mask = tensors[3] if len(tensors) > 3 else None
@@ -98,19 +101,20 @@ def _without(b, t: Tensor, letters: str, dropped: str) -> tuple[str, Tensor]:
 
 
 def _without_stretched(
-    b, t: Tensor, letters: str, full: dict[str, Size], one_row: bool = False
+    b, t: Tensor, letters: str, full: dict[str, Size], short: str
 ) -> tuple[str, Tensor]:
-    """Drops the dims of size 1 of letters that are larger elsewhere."""
+    """Drops the letters in `short`, and the dims of size 1 of letters that are larger elsewhere."""
     letters = letters[len(letters) - t.rank :]
+    stretched = "".join(
+        c
+        for c, size in zip(letters, t.shape, strict=True)
+        if _is_one(size) and not _is_one(full[c])
+    )
+    return _without(b, t, letters, short + stretched)
 
-    def is_one(size: Size) -> bool:
-        return isinstance(size, int) and size == 1
 
-    dropped = "".join(
-        c for c, size in zip(letters, t.shape, strict=True)
-        if is_one(size) and (not is_one(full[c]) or (one_row and c == "m"))
-    )  # fmt: skip
-    return _without(b, t, letters, dropped)
+def _is_one(size: Size) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
