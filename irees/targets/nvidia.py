@@ -277,7 +277,7 @@ class NvidiaCosts:
     # Scans: `irees-gpu-lower-scans`, `irees-gpu-select-strategy`.
 
     sector_bytes: int = cost(32, "bytes", "CUDA C++ Programming Guide: a sector of the L2 cache")
-    """Of a memory access: elements of a row that are further apart are not read together."""
+    """Bytes that one access to memory reads; elements farther apart need one access each."""
 
     wide_scan_threads: int = cost(256, "threads", "guess")
     """Threads per workgroup where many scan a row."""

@@ -1593,8 +1593,8 @@ MUTANTS = (
         "A196",
         "a part of a tensor with its dims in another order begins at the start of each dim",
         "irees/transforms/global_opt/bubble_up_extract_slices.py",
-        "offsets = [self.offset_of[d] for d in loops]",
-        "offsets = [0 for d in loops]",
+        "[self.offset_of[d] for d in loops]",
+        "[0 for d in loops]",
         (
             "tests/test_degradation.py::test_every_limit_gives_a_right_program[parts]",
             "tests/test_filecheck.py::test_lit[transforms/global_opt]",
@@ -1623,5 +1623,13 @@ MUTANTS = (
         "reason = reason or why_not_one_tile(op, blocking.rows)",
         "reason = reason or None",
         ("tests/test_filecheck.py::test_lit[transforms/codegen/gpu]",),
+    ),
+    Mutant(
+        "A200",
+        "an empty part of a dim of size 1 is taken for a whole one",
+        "irees/transforms/global_opt/bubble_up_extract_slices.py",
+        "if wide is None or any(is_long(n) for axis, n in enumerate(sizes) if axis not in wide):",
+        "if wide is None:",
+        ("tests/test_filecheck.py::test_lit[transforms/global_opt]",),
     ),
 )

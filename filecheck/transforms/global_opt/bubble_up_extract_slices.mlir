@@ -109,3 +109,22 @@ func.func @batch_of_one(%x: tensor<9x3x4xf32>) -> tensor<4x9xf32> {
   %q = tensor.collapse_shape %p [[0, 1, 2], [3]] : tensor<1x1x4x9xf32> into tensor<4x9xf32>
   return %q : tensor<4x9xf32>
 }
+
+// A part of a dim of size 1 that is empty, or of a size that is not known, keeps the dim; so does an op whose result lacks a loop.
+// CHECK-LABEL: func.func @no_empty_parts
+// CHECK:         %[[B:.*]] = tensor.expand_shape %x
+// CHECK-NEXT:    tensor.extract_slice %[[B]][0, 0] [0, 4]
+// CHECK-NEXT:    tensor.extract_slice %[[B]][0, 0] [%n, 4]
+// CHECK:         %[[T:.*]] = linalg.generic
+// CHECK:         tensor.extract_slice %[[T]]
+func.func @no_empty_parts(%x: tensor<4xf32>, %y: tensor<4x3xf32>, %e: tensor<4xf32>, %n: index) -> (tensor<0x4xf32>, tensor<?x4xf32>, tensor<2xf32>) {
+  %b = tensor.expand_shape %x [[0, 1]] output_shape [1, 4] : tensor<4xf32> into tensor<1x4xf32>
+  %p = tensor.extract_slice %b[0, 0] [0, 4] [1, 1] : tensor<1x4xf32> to tensor<0x4xf32>
+  %q = tensor.extract_slice %b[0, 0] [%n, 4] [1, 1] : tensor<1x4xf32> to tensor<?x4xf32>
+  %t = linalg.generic {indexing_maps = [#id, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x3xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  %r = tensor.extract_slice %t[1] [2] [1] : tensor<4xf32> to tensor<2xf32>
+  return %p, %q, %r : tensor<0x4xf32>, tensor<?x4xf32>, tensor<2xf32>
+}

@@ -122,6 +122,20 @@ func.func @halves(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>, %e: tensor<?x8xf32>)
   return %r : tensor<?x8xf32>
 }
 
+// The type of the result may know less of its dims.
+// CHECK-LABEL: func.func @halves_of_a_dynamic_type
+// CHECK:         %[[C:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0], [1, 2]] : tensor<3x2x4xf32> into tensor<3x8xf32>
+// CHECK-NEXT:    tensor.cast %[[C]] : tensor<3x8xf32> to tensor<3x?xf32>
+func.func @halves_of_a_dynamic_type(%a: tensor<3x4xf32>, %e: tensor<3x?xf32>) -> tensor<3x?xf32> {
+  %c = tensor.concat dim(1) %a, %a : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<3x?xf32>) outs(%e : tensor<3x?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %v = math.exp %x : f32
+    linalg.yield %v : f32
+  } -> tensor<3x?xf32>
+  return %r : tensor<3x?xf32>
+}
+
 // Halves that are returned, and parts of other sizes, are inserted.
 // CHECK-LABEL: func.func @no_halves
 // CHECK-COUNT-2: tensor.insert_slice

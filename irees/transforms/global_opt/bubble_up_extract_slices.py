@@ -26,9 +26,9 @@ from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -38,8 +38,14 @@ from irees.dialects.sizes import kept_dims
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.reshapes import expand as reshaped
 from irees.transforms.utils.reshapes import permutes
-from irees.transforms.utils.shapes import Size, dim, mixed, reassociation
-from irees.transforms.utils.structured import element_type, generic, is_parallel, maps
+from irees.transforms.utils.shapes import Size, dim, mixed, reassociation, static_shape
+from irees.transforms.utils.structured import (
+    copied_input,
+    element_type,
+    generic,
+    is_parallel,
+    maps,
+)
 from irees.transforms.utils.tensors import TensorBuilder, select_dims
 from irees.transforms.utils.unit_dims import collapse, expand
 
@@ -55,20 +61,14 @@ def is_movable(op: Operation) -> TypeGuard[linalg.GenericOp]:
     """Whether parts of the result of an op can be computed from parts of its operands."""
     if not isinstance(op, linalg.GenericOp) or len(op.results) != 1 or not is_parallel(op):
         return False
-    if not isinstance(op.results[0].type, TensorType) or not all(permutes(m) for m in maps(op)):
+    indexing = maps(op)
+    if not isinstance(op.results[0].type, TensorType) or not all(permutes(m) for m in indexing):
+        return False
+    if len(indexing[-1].results) < indexing[-1].num_dims:
         return False
     if any(arg.uses for arg in op.body.block.args[len(op.inputs) :]):
         return False
     return not any(isinstance(inner, linalg.IndexOp) for inner in op.body.walk())
-
-
-def copied_input(op: linalg.GenericOp) -> int | None:
-    """Returns the number of the input that an op yields as it is, or None."""
-    (*body, end) = op.body.block.ops
-    source = end.operands[0]
-    if body or not isinstance(source, BlockArgument) or source.owner is not op.body.block:
-        return None
-    return source.index if source.index < len(op.inputs) else None
 
 
 def slices_of(op: linalg.GenericOp) -> list[tensor.ExtractSliceOp]:
@@ -109,13 +109,9 @@ class Part:
         if not isinstance(value.type, TensorType):
             return value
         sizes = [self.size_of[d] for d in loops]
-        kept = [i for i, d in enumerate(loops) if d in self.kept]
         if tuple(sizes) == value.type.get_shape():
-            return collapse(value, kept, self.b)
-        kind = TensorType(value.type.element_type, static_shape([sizes[i] for i in kept]))
-        offsets = [self.offset_of[d] for d in loops]
-        part = tensor.ExtractSliceOp(value, offsets, sizes, [1] * len(sizes), kind)
-        return self.b.insert(part).results[0]
+            return collapse(value, [i for i, n in enumerate(sizes) if is_long(n)], self.b)
+        return long_slice(value, [self.offset_of[d] for d in loops], sizes, self.b)
 
     def _compute(self, inputs: Sequence[SSAValue]) -> SSAValue:
         """The op on parts; an input, if the op only copies it."""
@@ -132,6 +128,16 @@ class Part:
         new = generic(inputs, [init], new_maps, ["parallel"] * len(kept), op.body.clone())
         new.attributes.update(op.attributes)
         return self.b.insert(new).results[0]
+
+
+def long_slice(
+    source: SSAValue, offsets: Sequence[Size], sizes: Sequence[Size], b: TensorBuilder
+) -> SSAValue:
+    """tensor.extract_slice without dims of size 1"""
+    shape = static_shape([size for size in sizes if is_long(size)])
+    kind = TensorType(element_type(source), shape)
+    part = tensor.ExtractSliceOp(source, offsets, sizes, [1] * len(sizes), kind)
+    return b.insert(part).results[0]
 
 
 def replace_part(
@@ -153,38 +159,32 @@ def replace_part(
     Rewriter.erase_op(taken)
 
 
+def wide_dims(reshape: tensor.ExpandShapeOp) -> list[int] | None:
+    """Returns the dims that are not of size 1; None if a reshape does more than to add those."""
+    shape, source = reshape.result.type.get_shape(), reshape.src.type
+    assert isinstance(source, TensorType)
+    wide = [axis for axis, size in enumerate(shape) if size != 1]
+    return wide if [shape[axis] for axis in wide] == list(source.get_shape()) else None
+
+
 def skip_short_dims(part: tensor.ExtractSliceOp) -> None:
     """slice(expand(x))  =>  slice(x), where the reshape only adds dims of size 1"""
     reshape = part.source.owner
     if not isinstance(reshape, tensor.ExpandShapeOp) or not is_view(part):
         return
-    shape, source = reshape.result.type.get_shape(), reshape.src.type
-    assert isinstance(source, TensorType)
-    wide = [axis for axis, size in enumerate(shape) if size != 1]
-    if [shape[axis] for axis in wide] != list(source.get_shape()):
+    wide, sizes = wide_dims(reshape), mixed(part.static_sizes.get_values(), part.sizes)
+    # A part of a dim of size 1 may be empty, or of a size that is not known.
+    if wide is None or any(is_long(n) for axis, n in enumerate(sizes) if axis not in wide):
         return
     if not may_rewrite(NAME, part, "slice of a tensor without dims of size 1"):
         return
     b = TensorBuilder(part)
     offsets = mixed(part.static_offsets.get_values(), part.offsets)
-    sizes = mixed(part.static_sizes.get_values(), part.sizes)
     kept = [axis for axis in wide if is_long(sizes[axis])]
-    kind = TensorType(source.element_type, static_shape([sizes[axis] for axis in kept]))
-    new = tensor.ExtractSliceOp(
-        reshape.src,
-        [offsets[axis] for axis in wide],
-        [sizes[axis] for axis in wide],
-        [1] * len(wide),
-        kind,
-    )
-    replace_part(part, b.insert(new).results[0], kept, b)
+    own_offsets, own_sizes = ([values[axis] for axis in wide] for values in (offsets, sizes))
+    replace_part(part, long_slice(reshape.src, own_offsets, own_sizes, b), kept, b)
     if not reshape.result.uses:
         Rewriter.erase_op(reshape)
-
-
-def static_shape(sizes: Sequence[Size]) -> list[int]:
-    """Returns sizes with `?` for those that are values."""
-    return [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
 
 
 def rows_of(offset: Size, size: int, inner: Sequence[Size]) -> tuple[int, list[int]] | None:

@@ -37,7 +37,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.targets.common import COMMON
 from irees.transforms.utils.reshapes import collapse
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed
+from irees.transforms.utils.shapes import IndexBuilder, Size, dim, dims, mixed, static_shape
 from irees.transforms.utils.structured import copy_region, generic, is_parallel
 from irees.transforms.utils.tensors import (
     ScalarBuilder,
@@ -157,7 +157,8 @@ def select_halves(op: tensor.ConcatOp) -> SSAValue:
     maps = [half, half, AffineMap.identity(rank + 1)]
     (result,) = b.compute(list(op.inputs), [init], maps, body)
     groups = [*([d] for d in range(rank - 1)), [rank - 1, rank]]
-    return collapse(result, groups, kind, b)
+    joined = TensorType(kind.element_type, static_shape([*rows, width]))
+    return b.cast_tensor(collapse(result, groups, joined, b), kind)
 
 
 def decompose(op: Operation) -> SSAValue | None:

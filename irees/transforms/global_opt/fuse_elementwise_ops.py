@@ -46,6 +46,7 @@ from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, pla
 from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
+    copied_input,
     is_parallel,
     maps,
 )
@@ -220,11 +221,11 @@ def take_sources(op: Operation) -> None:
         return
     for position in range(len(op.operands) - len(outputs_of(op))):
         producer = op.operands[position].owner
-        if not isinstance(producer, linalg.GenericOp) or len(producer.operands) != 2:
+        if not isinstance(producer, linalg.GenericOp) or len(producer.results) != 1:
             continue
-        (*body, end), (source, result) = producer.body.block.ops, maps(producer)
-        if body or end.operands[0] is not producer.body.block.args[0]:
+        if (copied := copied_input(producer)) is None:
             continue
+        source, result = maps(producer)[copied], maps(producer)[-1]
         inverse = result.inverse_permutation()
         if inverse is None or not (permutes(source) and permutes(result)):
             continue
@@ -237,7 +238,7 @@ def take_sources(op: Operation) -> None:
         found = [m.data for m in attr]
         found[position] = source.compose(inverse.compose(found[position]))
         op.properties["indexing_maps"] = ArrayAttr(AffineMapAttr(m) for m in found)
-        op.operands[position] = producer.inputs[0]
+        op.operands[position] = producer.inputs[copied]
         if not producer.results[0].uses:
             Rewriter.erase_op(producer)
 

@@ -54,7 +54,7 @@ from irees.analysis.value_bounds import ValueBounds
 from irees.remarks import remark
 from irees.transforms.utils.combiners import COMBINERS, neutral_element
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, static_shape
 from irees.transforms.utils.structured import (
     Structured,
     element_type,
@@ -193,7 +193,7 @@ def pad(value: SSAValue, shape: Sequence[int], number: Attribute, b: TensorBuild
     block = Block(arg_types=[IndexType()] * len(shape))
     body = ScalarBuilder(block)
     body.insert(tensor.YieldOp(body.insert(arith.ConstantOp(number)).results[0]))
-    static = [n if isinstance(n, int) else DYNAMIC_INDEX for n in high]
+    static = static_shape(high)
     return b.insert(
         tensor.PadOp(
             value,

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
+from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType
 from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
@@ -45,7 +45,7 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.remarks import remark
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.shapes import IndexBuilder, Size, dims, static_shape
 from irees.transforms.utils.structured import (
     Structured,
     element_type,
@@ -151,7 +151,7 @@ class TileOfOps:
     def slice(self, value: SSAValue, starts: list[Size], sizes: list[Size]) -> SSAValue:
         """Emits tensor.extract_slice; returns the value itself if the slice is all of it."""
         assert isinstance(value.type, TensorType)
-        shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+        shape = static_shape(sizes)
         if all(map(_is_zero, starts)) and sizes == dims(value, self.outside):
             return value
         kind = TensorType(element_type(value), shape)

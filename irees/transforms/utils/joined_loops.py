@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_fill
-from irees.transforms.utils.reshapes import Groups, Refused, collapse, empty, expand, permutes
+from irees.transforms.utils.reshapes import Groups, Refused, check_loops, collapse, empty, expand
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, reassociation
 from irees.transforms.utils.structured import generic, iterators, maps
 
@@ -64,10 +64,7 @@ def check(op: linalg.GenericOp, joined: Groups) -> None:
     kinds = iterators(op)
     if any(len({kinds[d] for d in group}) > 1 for group in joined):
         raise Refused("a loop is a reduction, and the loop beside it is not")
-    merged = {d for group in joined if len(group) > 1 for d in group}
-    indices = [o for o in op.body.walk() if isinstance(o, linalg.IndexOp)]
-    if any(o.dim.value.data in merged for o in indices):
-        raise Refused("the body looks at the index of a loop")
+    check_loops(op, {d for group in joined if len(group) > 1 for d in group})
 
 
 def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
@@ -75,8 +72,6 @@ def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
     Returns the dims of an operand that become one, and the new loop of each. Raises Refused if
     the operand has some of the loops of a group, or not side by side.
     """
-    if not permutes(map_):
-        raise Refused("an operand is indexed by more than plain loops")
     loops = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     axes: Dims = []
     own: list[int] = []

@@ -8,7 +8,8 @@ loops of the op.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import TypeVar
 
@@ -36,7 +37,7 @@ from irees.transforms.utils.shapes import (
     reassociation_attr,
     split,
 )
-from irees.transforms.utils.structured import generic, iterators, maps
+from irees.transforms.utils.structured import Structured, generic, iterators, maps
 
 Groups = Sequence[Sequence[int]]
 
@@ -122,6 +123,32 @@ def joined_dims(fine: Sequence[int], coarse: Sequence[int]) -> list[list[int]] |
     return groups
 
 
+@dataclass(frozen=True)
+class Expansion:
+    """How an operand is expanded."""
+
+    groups: Groups
+    kind: TensorType
+    sizes: Sequence[Size | None]
+    """The sizes of the new dims, None for dims that stay."""
+
+    def of(self, value: SSAValue, at: IndexBuilder) -> SSAValue:
+        """expand(value); the source of a value that is collapsed in the same way"""
+        source = value.owner
+        if (
+            isinstance(source, tensor.CollapseShapeOp)
+            and source.src.type == self.kind
+            and reassociation(source) == self.groups
+        ):
+            return source.src
+        known = [
+            dim(value, axis, at) if s is None else s
+            for axis, group in enumerate(self.groups)
+            for s in (self.sizes[i] for i in group)
+        ]
+        return expand(value, self.groups, known, self.kind, at)
+
+
 def expand_loops(
     op: linalg.GenericOp | linalg.CopyOp | linalg.FillOp,
     loops: Mapping[int, Sequence[Size]],
@@ -132,81 +159,85 @@ def expand_loops(
 
     `static` has the same sizes as static shapes. Raises Refused before it changes anything.
     """
-    at = IndexBuilder(InsertPoint.before(op))
-    old_maps = maps(op)
-    if any(not permutes(m) for m in old_maps):
-        raise Refused("an operand is indexed by more than plain loops")
-    indices = [o for o in op.body.walk() if isinstance(o, linalg.IndexOp)]
-    if any(o.dim.value.data in loops for o in indices):
-        raise Refused("the body looks at the index of a loop")
-    count = len(iterators(op))
+    at, count = IndexBuilder(InsertPoint.before(op)), len(iterators(op))
+    check_loops(op, loops)
     new_loops = consecutive([len(loops.get(d, (0,))) for d in range(count)])
-    total = sum(len(g) for g in new_loops)
-    plans: list[tuple[list[list[int]], TensorType, list[Size | None]] | None] = []
-    new_maps: list[AffineMap] = []
-    for operand, map_ in zip(op.operands, old_maps, strict=True):
-        axes = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
-        new_maps.append(
-            AffineMap(total, 0, tuple(AffineExpr.dimension(n) for a in axes for n in new_loops[a]))
-        )
-        if not isinstance(operand.type, TensorType) or not any(a in loops for a in axes):
-            plans.append(None)
-            continue
-        shape: list[int] = []
-        sizes: list[Size | None] = []
-        for axis, loop in enumerate(axes):
-            mine = operand.type.get_shape()[axis]
-            if loop not in loops:
-                shape.append(mine)
-                sizes.append(None)
-                continue
-            if (mine == DYNAMIC_INDEX) != (DYNAMIC_INDEX in static[loop]):
-                raise Refused("a dim is static in one operand and dynamic in another")
-            shape += static[loop]
-            sizes += loops[loop]
-        groups = consecutive([len(new_loops[a]) for a in axes])
-        plans.append((groups, TensorType(operand.type.element_type, shape), sizes))
-    operands: list[SSAValue] = []
-    for operand, plan in zip(op.operands, plans, strict=True):
-        if plan is None:
-            operands.append(operand)
-            continue
-        groups, kind, sizes = plan
-        source = operand.owner
-        if (
-            isinstance(source, tensor.CollapseShapeOp)
-            and source.src.type == kind
-            and reassociation(source) == groups
-        ):
-            operands.append(source.src)
-            continue
-        known = [
-            dim(operand, axis, at) if s is None else s
-            for axis, group in enumerate(groups)
-            for s in (sizes[i] for i in group)
-        ]
-        operands.append(expand(operand, groups, known, kind, at))
+    own = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in maps(op)]
+    plans = [
+        expansion_of(operand, axes, loops, static)
+        for operand, axes in zip(op.operands, own, strict=True)
+    ]
+    operands = [
+        operand if plan is None else plan.of(operand, at)
+        for operand, plan in zip(op.operands, plans, strict=True)
+    ]
     first = len(op.operands) - len(op.results)
     if isinstance(op, linalg.GenericOp):
-        for index in indices:
-            # Splitting renumbers the loops behind it.
-            index.dim = IntegerAttr(new_loops[index.dim.value.data][0], i64)
-        kinds = [k for k, new in zip(iterators(op), new_loops, strict=True) for _ in new]
-        inputs = len(op.inputs)
-        new = generic(
-            operands[:inputs], operands[inputs:], new_maps, kinds, op.detach_region(op.body)
-        )
+        new = with_loops(op, operands, own, new_loops)
     else:
         new = type(op)(operands[:first], operands[first:], [o.type for o in operands[first:]])
     new.attributes.update(op.attributes)
     new.location = op.location
     at.insert(new)
     results: list[SSAValue] = []
-    for position, (old, result) in enumerate(zip(op.results, new.results, strict=True)):
-        plan = plans[first + position]
+    for old, result, plan in zip(op.results, new.results, plans[first:], strict=True):
         assert isinstance(old.type, TensorType)
-        results.append(result if plan is None else collapse(result, plan[0], old.type, at))
+        results.append(result if plan is None else collapse(result, plan.groups, old.type, at))
     Rewriter.replace_op(op, [], results)
+
+
+def check_loops(op: Structured, loops: Container[int]) -> None:
+    """Raises Refused if an op does not stay the same when some of its loops are split or joined."""
+    if any(not permutes(m) for m in maps(op)):
+        raise Refused("an operand is indexed by more than plain loops")
+    indices = [o for o in op.walk() if isinstance(o, linalg.IndexOp)]
+    if any(o.dim.value.data in loops for o in indices):
+        raise Refused("the body looks at the index of a loop")
+
+
+def expansion_of(
+    operand: SSAValue, axes: Sequence[int], loops: Mapping[int, Sequence[Size]],
+    static: Mapping[int, Sequence[int]],
+) -> Expansion | None:  # fmt: skip
+    """
+    Returns how an operand that is indexed by the loops `axes` is expanded; None if it stays. Raises
+    Refused.
+    """
+    if not isinstance(operand.type, TensorType) or not any(a in loops for a in axes):
+        return None
+    shape: list[int] = []
+    sizes: list[Size | None] = []
+    for size, loop in zip(operand.type.get_shape(), axes, strict=True):
+        if loop not in loops:
+            shape.append(size)
+            sizes.append(None)
+            continue
+        if (size == DYNAMIC_INDEX) != (DYNAMIC_INDEX in static[loop]):
+            raise Refused("a dim is static in one operand and dynamic in another")
+        shape += static[loop]
+        sizes += loops[loop]
+    groups = consecutive([len(loops.get(a, (0,))) for a in axes])
+    return Expansion(groups, TensorType(operand.type.element_type, shape), sizes)
+
+
+def with_loops(
+    op: linalg.GenericOp, operands: Sequence[SSAValue], own: Sequence[Sequence[int]], loops: Groups
+) -> linalg.GenericOp:
+    """
+    The op with several loops for each of its loops, and its body. `own` are the loops that index
+    its operands.
+    """
+    for index in [o for o in op.walk() if isinstance(o, linalg.IndexOp)]:
+        # Splitting renumbers the loops behind it.
+        index.dim = IntegerAttr(loops[index.dim.value.data][0], i64)
+    total, inputs = sum(len(group) for group in loops), len(op.inputs)
+    new_maps = [
+        AffineMap(total, 0, tuple(AffineExpr.dimension(n) for a in axes for n in loops[a]))
+        for axes in own
+    ]
+    kinds = [k for k, new in zip(iterators(op), loops, strict=True) for _ in new]
+    body = op.detach_region(op.body)
+    return generic(operands[:inputs], operands[inputs:], new_maps, kinds, body)
 
 
 def permutes(map_: AffineMap) -> bool:

@@ -188,20 +188,17 @@ def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
     return [next(values) if size == DYNAMIC_INDEX else size for size in static]
 
 
+def static_shape(sizes: Sequence[Size]) -> list[int]:
+    """Returns sizes with `?` for those that are values."""
+    return [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+
+
 def split(sizes: Sequence[Size]) -> tuple[list[int], list[SSAValue]]:
     """The inverse of `mixed`; index constants become static."""
-    static: list[int] = []
-    dynamic: list[SSAValue] = []
-    for size in sizes:
-        if isinstance(size, SSAValue):
-            known = constant_value(size)
-            if known is None:
-                static.append(DYNAMIC_INDEX)
-                dynamic.append(size)
-                continue
-            size = known
-        static.append(size)
-    return static, dynamic
+    known = [constant_value(size) if isinstance(size, SSAValue) else size for size in sizes]
+    pairs = zip(sizes, known, strict=True)
+    dynamic = [size for size, n in pairs if n is None and isinstance(size, SSAValue)]
+    return [DYNAMIC_INDEX if n is None else n for n in known], dynamic
 
 
 def tied_init(value: OpResult) -> SSAValue | None:

@@ -51,6 +51,15 @@ def is_parallel(op: Structured) -> bool:
     return all(kind == "parallel" for kind in iterators(op))
 
 
+def copied_input(op: linalg.GenericOp) -> int | None:
+    """Returns the number of the input that an op yields as it is, or None."""
+    (*body, end) = op.body.block.ops
+    source = end.operands[0]
+    if body or not isinstance(source, BlockArgument) or source.owner is not op.body.block:
+        return None
+    return source.index if source.index < len(op.inputs) else None
+
+
 def writes_along_reduction(op: Structured) -> bool:
     """
     Whether a non-parallel loop indexes an output. If so, its accumulator is not loop-invariant:

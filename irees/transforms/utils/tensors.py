@@ -13,7 +13,6 @@ from typing import Any
 
 from xdsl.dialects import arith, complex, tensor
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     AnyFloat,
     ArrayAttr,
     ComplexType,
@@ -33,7 +32,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from irees.transforms.utils.shapes import IndexBuilder, Size, split
+from irees.transforms.utils.shapes import IndexBuilder, Size, split, static_shape
 from irees.transforms.utils.structured import element_type, generic
 
 
@@ -180,7 +179,7 @@ class TensorBuilder(IndexBuilder):
         self, source: SSAValue, offsets: Sequence[Size], sizes: Sequence[Size]
     ) -> SSAValue:
         """tensor.extract_slice with unit strides."""
-        shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+        shape = static_shape(sizes)
         kind = TensorType(element_type(source), shape)
         return self.insert(
             tensor.ExtractSliceOp(source, offsets, sizes, [1] * len(sizes), kind)

@@ -182,7 +182,10 @@ def flash_attention(
 def _with_scores(
     call: Call, operands: Sequence[Tensor], mask: Tensor | None, causal: bool, factor: float
 ) -> tuple[Tensor, Tensor]:
-    """Attention, and its scores, which the backward pass of a program in training needs."""
+    """
+    Attention, and its scores, which the backward pass of a program in training needs. Written out:
+    logsumexp and softmax share the maximum and the sum of a row.
+    """
     b, (query, key, value) = call.b, operands
     order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]
     scores = contractions.matmul(b, query, shapes.transpose(b, key, order))

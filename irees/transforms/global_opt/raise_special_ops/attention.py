@@ -275,27 +275,12 @@ def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
     return Match(scores, operands, (query, key, value, out), over)
 
 
-def untransposed(value: SSAValue, loops: list[Loop]) -> tuple[SSAValue, list[Loop]]:
-    """Looks through a transposition: returns its source and the loops of the source's wide dims."""
-    op = value.owner
-    if not isinstance(op, Structured) or len(op.operands) != 2 or not is_parallel(op):
-        return value, loops
-    (*_, end), args = op.body.block.ops, op.body.block.args
-    before, after = wide_loops(op, 0), wide_loops(op, 1)
-    if end.operands[0] is not args[0] or before is None or after is None:
-        return value, loops
-    if sorted(before) != sorted(after):
-        return value, loops
-    return op.operands[0], [loops[after.index(d)] for d in before]
-
-
 def build(match: Match, old: Structured) -> ext.AttentionOp:
     """Replaces the last contraction by the attention op."""
     b = TensorBuilder(old)
     numbers, kind = match.numbers(), element_type(old.results[0])
     query, key, value, out = match.loops
-    key_tensor, key = untransposed(match.operands[1], key)
-    tensors = [match.operands[0], key_tensor, match.operands[2]]
+    tensors = list(match.operands)
     scale = match.scores.scale
     if not isinstance(scale, SSAValue):
         number = 1.0 if scale is None else scale.value.data

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irees.dialects import flow
-from irees.transforms.utils.shapes import Size, mixed
+from irees.transforms.utils.shapes import Size, mixed, static_shape
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, select_dims
 
 BYTE = 8
@@ -84,7 +84,7 @@ class Bits:
         else:
             identity = [AffineMap.identity(1)] * 2
             found = self._compute(self.flat, [self.count], identity, self._seen)
-        static = [n if isinstance(n, int) else DYNAMIC_INDEX for n in self.sizes]
+        static = static_shape(self.sizes)
         return reshaped(found, self.sizes, TensorType(self.element, static), self.b)
 
     def _compute(

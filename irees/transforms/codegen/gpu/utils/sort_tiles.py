@@ -22,6 +22,7 @@ from irees.dialects.irees_target import gpu_of
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.radix_keys import RadixKey, radix_key
 from irees.transforms.codegen.common.utils.rows import other_dims
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.codegen.gpu.utils.segments import why_not_alone
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import count_type_for
@@ -32,12 +33,11 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, upper_
 SORTED_BITS = "irees.bits"
 """Attribute of `iree_linalg_ext.sort`: the number of low bits in which the keys may differ."""
 
-
 REGISTER_BITS = 32
 """Bits of a register, which narrow words take too."""
 
-OTHER_BYTES = 1280
-"""Shared memory of a tile for flags and one i32 per digit, in bytes."""
+BUFFERS = 6
+"""Buffers of a tile in shared memory; each is aligned for the widest access."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,6 @@ class Tile:
         """Values of a digit."""
         return 1 << self.digit
 
-    @property
-    def count_bytes(self) -> int:
-        """Shared memory of the counts, in bytes."""
-        return 4 * (self.warps * max(WARP, self.digits) + 2 * self.warps)
-
 
 def digit_bits(width: int) -> int:
     """Returns the bits of a digit: eight, but a key has at least two digits."""
@@ -77,8 +72,13 @@ def digit_bits(width: int) -> int:
 
 
 def stage_bytes(tile: Tile, width: int, origin: int) -> int:
-    """Returns the shared memory of a tile in bytes: counts, words, origins and little else."""
-    return OTHER_BYTES + tile.count_bytes + tile.size * (width + origin) // 8
+    """
+    Returns the shared memory of a tile in bytes: per warp a count for each digit and two sums, one
+    position per digit, a flag per pass, words of `width` and origins of `origin` bits.
+    """
+    words = tile.warps * max(WARP, tile.digits) + width // tile.digit
+    origins = tile.size + tile.digits + 2 * tile.warps
+    return BUFFERS * ACCESS_BYTES + 4 * words + (tile.size * width + origins * origin) // 8
 
 
 def tile_cycles(tile: Tile) -> int:
