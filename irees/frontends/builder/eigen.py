@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from . import ordering, reductions, shapes
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, I64, DType
+from .dtypes import BOOL, I64, INDEX, DType
 from .householder import apply_q, geqrf
 from .linear_algebra import diagonal, identity, is_empty, matmul, square, transposed
 from .loops import for_, while_
@@ -269,12 +269,18 @@ def _orthogonalized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """
     U, s in descending order and V^H with U diag(s) V^H = x; `full` makes U and V^H square. U is the
-    Q factor of Jacobi's orthogonal columns, so it is orthonormal for any rank.
+    Q factor of Jacobi's orthogonal columns, so it is orthonormal for any rank. Matrices of a
+    dynamic size are checked to have at least as many rows as columns.
     """
     batch, rows, columns = x.shape
-    if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
-        u, s, vh = svd(b, transposed(b, x, conjugate=True), full)
-        return transposed(b, vh, conjugate=True), s, transposed(b, u, conjugate=True)
+    if isinstance(rows, int) and isinstance(columns, int):
+        if rows < columns:
+            u, s, vh = svd(b, transposed(b, x, conjugate=True), full)
+            return transposed(b, vh, conjugate=True), s, transposed(b, u, conjugate=True)
+    else:
+        sizes = ((b.value(n), INDEX) for n in (rows, columns))
+        tall = b.compute(lambda n, m: n >= m, *sizes).value
+        b.check(tall, "an SVD of a dynamic size needs at least as many rows as columns")
     part, kept = x.dtype.part, rows if full else columns
     if is_empty(rows, columns):
         units = [identity(b, x.dtype, [batch, n, m]) for n, m in ((rows, kept), (columns, columns))]

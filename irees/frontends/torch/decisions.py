@@ -51,7 +51,7 @@ def decides_by_values(error: BaseException | None) -> bool:
     return False
 
 
-def _is_machinery(file: str) -> bool:
+def is_machinery(file: str) -> bool:
     """Whether a file is part of the tracing machinery; distributions and layers are not."""
     if any(part in file for part in _LIBRARIES):
         return False
@@ -60,7 +60,7 @@ def _is_machinery(file: str) -> bool:
 
 def _line() -> str:
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
+    while frame.f_back is not None and is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -96,7 +96,10 @@ _BY_NAME: dict[str, Any] = {
 }
 """Decompositions that PyTorch lacks, for operators whose library may not be loaded."""
 
-_traces: dict[Any, torch.fx.GraphModule | None] = {}
+Traces = dict[Any, torch.fx.GraphModule | None]
+
+_static: Traces = {}
+"""Traces of operators on static shapes."""
 
 
 def _key(target: Any, args: Any, kwargs: Any) -> Any:
@@ -110,20 +113,28 @@ def _key(target: Any, args: Any, kwargs: Any) -> Any:
     return target, described, str(spec)
 
 
-def decomposed(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
+def _is_symbolic(args: Any, kwargs: Any) -> bool:
+    leaves = tree_flatten((args, kwargs))[0]
+    sizes = [size for x in leaves if isinstance(x, torch.Tensor) for size in x.shape]
+    return any(isinstance(x, torch.SymInt) for x in (*leaves, *sizes))
+
+
+def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx.GraphModule | None:
     """
     Returns a graph that computes `target(*args, **kwargs)` with other operators, as a function of
     the tensor arguments in order; None if PyTorch has no decomposition. Arguments are fake tensors
-    and numbers.
+    and numbers. `dynamic` are the program's traces on symbolic shapes: another program's symbols
+    have the same names, but other ranges, and it needs guards of its own.
     """
     key = _key(target, args, kwargs)
-    symbolic = any(isinstance(x, torch.SymInt) for x in tree_flatten((args, kwargs))[0])
-    if symbolic or key not in _traces:
-        graph = _trace(target, args, kwargs)
-        if symbolic:
-            return graph
-        _traces[key] = graph
-    return _traces[key]
+    traces = dynamic if _is_symbolic(args, kwargs) else _static
+    if key in traces:
+        return traces[key]
+    graph = _trace(target, args, kwargs)
+    if graph is None or not any(n.meta.get("unbacked_bindings") for n in graph.graph.nodes):
+        # A trace that counts elements is for one call: each call has a count, and a symbol for it.
+        traces[key] = graph
+    return graph
 
 
 def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:

@@ -7,6 +7,7 @@ import inspect
 import io
 import logging
 import sysconfig
+import threading
 import warnings
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from irees.errors import ArgumentError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
+from .lengths import symbolic_lengths
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
@@ -31,22 +33,27 @@ _LOGGERS = (
 )
 
 
+_EXPORTING = threading.RLock()
+"""Held during an export: exports change logging, `len`, and methods of PyTorch for a while."""
+
+
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
-    """Suppresses PyTorch's log messages and warnings during an export."""
+    """Suppresses PyTorch's log messages and warnings during an export; one thread at a time."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # PyTorch prints the partial graph when an export fails.
-            with contextlib.redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+    with _EXPORTING:
+        levels = [logger.level for logger in loggers]
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # PyTorch prints the partial graph when an export fails.
+                with contextlib.redirect_stderr(io.StringIO()):
+                    yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
 
 
 def export(
@@ -124,7 +131,12 @@ def _exported(
     trees.register_known_types((args, kwargs))
     for _ in range(8):
         try:
-            with unpacked(module) as plain, _replay(found), Traceable():
+            with (
+                unpacked(module) as plain,
+                _replay(found),
+                Traceable(),
+                symbolic_lengths(module),
+            ):
                 return torch.export.export(
                     plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
                 )

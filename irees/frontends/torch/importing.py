@@ -26,7 +26,7 @@ from ..builder.dtypes import BOOL, F64, I64
 from . import lowerings
 from .calls import Call, NotLowered, Symbolic, arrange, lowering_of
 from .constants import Constants
-from .decomposing import decomposed
+from .decomposing import Traces, decomposed
 from .symbols import Symbols
 
 lowerings.load()
@@ -62,6 +62,8 @@ class GraphImporter:
         self.seeds: list[SSAValue] = []
         self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
         """For each view: the tensor that owns its storage, and that tensor's fake."""
+        self.traces: Traces = {}
+        """Decompositions of operators on symbolic shapes."""
         self._entry = builder.block
 
     def run(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -208,7 +210,7 @@ class GraphImporter:
 
     def _decompose(self, target: Any, args: Any, kwargs: Any, fakes: Any) -> Any:
         try:
-            graph = decomposed(target, *fakes)
+            graph = decomposed(target, *fakes, self.traces)
         except IreesError:
             raise
         except Exception as error:

@@ -24,6 +24,7 @@ from .calls import Symbolic
 from .constants import array_of, refuse_odd_tensor
 from .dtypes import dtype_of
 from .functionalizing import functional
+from .guards import SizeChecks
 from .importing import GraphImporter
 from .trees import tree_of_spec
 
@@ -44,7 +45,12 @@ def import_exported(
     block = Block()
     importer = GraphImporter(Builder(block))
     inputs = _Inputs(importer, block, exported)
+    checks = SizeChecks(importer, exported)
+    checks.emit_ranges()
+    checks.emit_guards()
+    checks.emit_saved_guards()
     results = importer.run(exported.graph_module, inputs.values)
+    checks.emit_guards()
     outputs = _Outputs(importer, exported, results, inputs)
     importer.b.location = None
     importer.b.insert(func.ReturnOp(*outputs.values))
@@ -285,6 +291,7 @@ def bind_symbols(
             if expr.is_Symbol and expr not in symbols.bound:
                 symbols.bind(expr, size)
                 symbols.values[expr] = size
+                symbols.origins[expr] = f"{node.name}.shape[{i}]"
             else:
                 checks.append((size, dim, f"dim {i} of argument {node.name!r}"))
     _solve(importer, checks)

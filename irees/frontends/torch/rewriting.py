@@ -7,7 +7,7 @@ Replaces PyTorch functions that read tensor data in Python by ones that `torch.e
 `gaussian_nll_loss` tests for negative variances, which becomes a run-time check. `one_hot` reads
 the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`.
 `combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
-(`quantized.py`). A size or a dim may be an element of `ones`.
+(`quantized.py`). A size or a dim may be an element of `ones`. `lengths.py` keeps `len(x)` symbolic.
 """
 
 from __future__ import annotations
@@ -106,6 +106,11 @@ def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
     return torch.ops.aten.threshold_backward.default(grad_output.to(kind), input, threshold)
 
 
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
+    """PyTorch's function in the mode that does not depend on sizes: all modes are lowered alike."""
+    return torch.cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
+
+
 def _literal(function: Callable[..., Any], value: int, size: Any, named: Any) -> Any:
     """A one-element integer tensor as a literal, which `item` can read during tracing."""
     dims = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
@@ -124,6 +129,7 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.Tensor.unique_consecutive: unique_consecutive,
     functional.one_hot: one_hot,
     torch.combinations: combinations,
+    torch.cdist: cdist,
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
     torch.ops.aten.convolution_backward: convolution_backward,

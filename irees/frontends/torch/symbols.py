@@ -36,6 +36,8 @@ class Symbols:
         self.values: dict[sympy.Basic, Size] = {}
         self.counted: set[sympy.Symbol] = set()
         """Symbols that are an operator's element count (`nonzero`)."""
+        self.origins: dict[sympy.Symbol, str] = {}
+        """The dim that a symbol is, for messages: `x.shape[0]`."""
 
     def bind(self, symbol: sympy.Symbol, size: Size) -> None:
         """Binds a symbol, unless it is bound already."""
@@ -117,7 +119,7 @@ class Symbols:
         """The value of the first condition that is true; the last condition always is."""
         result = self._int(expr.args[-1].args[0])
         for value, condition in reversed([piece.args for piece in expr.args[:-1]]):
-            holds = self._condition(condition)
+            holds = self.condition_of(condition)
             pair = [(self.b.value(self._int(value)), INDEX), (self.b.value(result), INDEX)]
             result = self.b.compute(lambda c, x, y: c.where(x, y), (holds, BOOL), *pair).value
         return result
@@ -191,9 +193,10 @@ class Symbols:
         """A bool or a SymBool as an i1."""
         if isinstance(value, bool):
             return self.b.number(value, BOOL)
-        return self._condition(value.node.expr)
+        return self.condition_of(value.node.expr)
 
-    def _condition(self, expr: Any) -> SSAValue:
+    def condition_of(self, expr: Any) -> SSAValue:
+        """A boolean expression of sympy as an i1. Raises UnsupportedError for unknown ones."""
         if expr in (sympy.true, sympy.false):
             return self.b.number(bool(expr), BOOL)
         found = self.bound.get(expr)
@@ -202,13 +205,13 @@ class Symbols:
         logic = {sympy.And: lambda x, y: x & y, sympy.Or: lambda x, y: x | y}
         for kind, fn in logic.items():
             if isinstance(expr, kind):
-                values = [self._condition(a) for a in expr.args]
+                values = [self.condition_of(a) for a in expr.args]
                 result = values[0]
                 for each in values[1:]:
                     result = self.b.compute(fn, (result, BOOL), (each, BOOL)).value
                 return result
         if isinstance(expr, sympy.Not):
-            return self.b.compute(lambda x: ~x, (self._condition(expr.args[0]), BOOL)).value
+            return self.b.compute(lambda x: ~x, (self.condition_of(expr.args[0]), BOOL)).value
         signs = {
             sympy.Eq: lambda x, y: x == y, sympy.Ne: lambda x, y: x != y,
             sympy.Lt: lambda x, y: x < y, sympy.Le: lambda x, y: x <= y,

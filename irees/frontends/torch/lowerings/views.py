@@ -18,13 +18,26 @@ _WORDS = {8: U8, 16: U16, 32: U32, 64: U64}
 @lowers(
     aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.view_copy.default,
     aten._reshape_alias.default, aten.flatten.using_ints, aten.unflatten.int, aten.ravel.default,
-    aten.view_as.default, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims,
-    aten.unsqueeze.default, aten.squeeze_copy.default, aten.squeeze_copy.dim,
-    aten.squeeze_copy.dims, aten.unsqueeze_copy.default, aten.reshape_as.default,
-    aten._reshape_copy.default, aten.atleast_1d.default, aten.atleast_2d.default,
+    aten.view_as.default, aten.unsqueeze.default, aten.unsqueeze_copy.default,
+    aten.reshape_as.default, aten._reshape_copy.default, aten.atleast_1d.default,
+    aten.atleast_2d.default,
 )  # fmt: skip
 def view(call: Call, x: Tensor, *_: Any) -> Tensor:
     """Reshape in row-major order"""
+    return shapes.reshape(call.b, x, call.shape())
+
+
+@lowers(
+    aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims,
+    aten.squeeze_copy.default, aten.squeeze_copy.dim, aten.squeeze_copy.dims,
+)  # fmt: skip
+def squeeze(call: Call, x: Tensor, dims: Any = None) -> Tensor:
+    """x without those of `dims` (all by default) that are 1; dynamic ones must not be 1"""
+    asked = range(x.rank) if dims is None else [dims] if isinstance(dims, int) else dims
+    for d in asked if x.rank else ():
+        if not isinstance(size := x.shape[d], int):
+            message = f"the program is compiled for another size than 1 of dim {d} of a squeeze"
+            call.b.check(call.b.compute(lambda n: n != 1, (size, INDEX)).value, message)
     return shapes.reshape(call.b, x, call.shape())
 
 

@@ -1,0 +1,158 @@
+"""
+Checks of the sizes for which PyTorch traced a program.
+
+`if x.shape[0] > 5` is decided by the example inputs: PyTorch traces one branch and notes a guard.
+`Dim("n", max=100)` is a range by which it decides without a guard. Both become run-time checks, as
+in PyTorch's own ExportedProgram. Shape rules of single operators leave guards, too, such as
+`s % 2 == 0` of a reshape, also those that decompose an operator during the import.
+
+PyTorch itself asks whether a size is 0 or 1, or equals another, to describe strides and to take a
+shortcut. If the answer is no, the general case is traced, which is right for all sizes; so is an
+answer about strides, which do not exist in irees. These guards are not checked. What follows from
+broadcasting has a guard of its own (`s0 == s1`).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+from torch.utils._sympy import functions as sf
+from torch.utils._sympy.printers import PythonPrinter
+
+from irees.errors import UnsupportedError
+
+from .decisions import is_machinery
+from .importing import GraphImporter
+
+ANY_SIZE = 2
+"""Lower bounds up to this one are not checked: PyTorch gives them to every dynamic dim."""
+
+LARGEST_SIZE = 2**31
+"""Upper bounds from this one on are not checked: no array has such a dim."""
+
+
+_STRIDES = "/torch/_prims_common/__init__.py"
+"""The file that computes strides and tells which tensors are contiguous."""
+
+
+def shape_env_of(exported: Any) -> Any:
+    """The ShapeEnv of an exported program; None if all sizes are static."""
+    for node in exported.graph.nodes:
+        for size in getattr(node.meta.get("val"), "shape", ()):
+            if not isinstance(size, int):
+                return size.node.shape_env
+    return None
+
+
+class SizeChecks:
+    """The checks of one program, emitted by two calls: before its operators, and after them."""
+
+    def __init__(self, importer: GraphImporter, exported: Any):
+        self.importer, self.exported = importer, exported
+        self.env = shape_env_of(exported)
+        self.done = 0
+
+    def emit_ranges(self) -> None:
+        """Checks that each dim of an argument is in the range that PyTorch knows."""
+        for symbol, bounds in self.exported.range_constraints.items():
+            if symbol not in self.importer.symbols.bound:
+                continue
+            lower, upper = bounds.lower, bounds.upper
+            if lower.is_Integer and lower > ANY_SIZE:
+                self._emit(sympy.Ge(symbol, lower))
+            if upper.is_Integer and upper < LARGEST_SIZE:
+                self._emit(sympy.Le(symbol, upper))
+
+    def emit_guards(self) -> None:
+        """Checks the guards that were noted since the last call."""
+        guards = [] if self.env is None else self.env.guards
+        for guard in guards[self.done :]:
+            expr = self.env.simplify(guard.expr)
+            if expr != sympy.true and not is_free(guard):
+                self._emit(guard.expr)
+        self.done = len(guards)
+
+    def emit_saved_guards(self) -> None:
+        """Checks the guards of a program that was read from a file, which has only their text."""
+        if self.env is not None and not self.env.guards:
+            for expr in saved_guards(self.exported):
+                self._emit(expr)
+
+    def _emit(self, condition: Any) -> None:
+        symbols = self.importer.symbols
+        if not condition.free_symbols <= symbols.bound.keys():
+            return  # About counted elements: the graph has its own checks of these.
+        named = {s: sympy.Symbol(symbols.origins.get(s, str(s))) for s in condition.free_symbols}
+        text = PythonPrinter().doprint(condition.xreplace(named))
+        self.importer.b.check(
+            symbols.condition_of(condition), f"the program is compiled for inputs with {text}"
+        )
+
+
+def is_free(guard: Any) -> bool:
+    """Whether PyTorch has asked for a guard, and a program is right for sizes that violate it."""
+    expr, place = guard.expr, guard.sloc.framework_loc
+    if place is None or not is_machinery(place.filename):
+        return False
+    if place.filename.endswith(_STRIDES):
+        return isinstance(expr, sympy.Ne | sympy.Ge) or expr.has(sf.Max, sympy.Max)
+    return isinstance(expr, sympy.Ne)
+
+
+_SIZE = re.compile(r"L((?:\[[^\[\]]+\])+)\.size\(\)\[(\d+)\]")
+"""A dim in the text of a guard: `L['x'][0].size()[1]` is dim 1 of the placeholder `x_0`."""
+
+_OPERATORS: dict[type[ast.AST], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.FloorDiv: sf.FloorDiv, ast.Mod: sf.PythonMod, ast.USub: operator.neg, ast.Not: sympy.Not,
+    ast.Eq: sympy.Eq, ast.NotEq: sympy.Ne, ast.Lt: sympy.Lt, ast.LtE: sympy.Le, ast.Gt: sympy.Gt,
+    ast.GtE: sympy.Ge, ast.And: sympy.And, ast.Or: sympy.Or,
+}  # fmt: skip
+
+
+def saved_guards(exported: Any) -> Iterator[Any]:
+    """
+    The guards of an ExportedProgram as expressions, from its Python text. Who has asked is not
+    saved, so all of them are checked, as PyTorch does.
+
+    Raises UnsupportedError for a guard that is not about sizes of tensors.
+    """
+    dims: dict[str, Any] = {}
+    for node in exported.graph.nodes:
+        for i, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            if node.op == "placeholder":
+                dims[f"{node.name}_{i}_"] = size if isinstance(size, int) else size.node.expr
+    for text in getattr(exported, "_guards_code", None) or ():
+        parts = _SIZE.sub(lambda m: "_".join(re.findall(r"\w+", m[1])) + f"_{m[2]}_", text)
+        try:
+            expr = _value(ast.parse(parts, mode="eval").body, dims)
+        except (SyntaxError, KeyError) as error:
+            raise UnsupportedError(
+                f"the guard {text} of an exported program is not understood",
+                hint="compile the module instead of the saved program",
+            ) from error
+        if expr != sympy.true:
+            yield expr
+
+
+def _value(node: ast.AST, dims: dict[str, Any]) -> Any:
+    """An expression of integers and dims. Raises KeyError for anything else."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return sympy.Integer(node.value)
+    if isinstance(node, ast.Name):
+        return sympy.sympify(dims[node.id])
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_value(node.operand, dims))
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left, dims), _value(node.right, dims))
+    if isinstance(node, ast.BoolOp):
+        return _OPERATORS[type(node.op)](*(_value(each, dims) for each in node.values))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        sides = (_value(node.left, dims), _value(node.comparators[0], dims))
+        return _OPERATORS[type(node.ops[0])](*sides)
+    raise KeyError(type(node).__name__)

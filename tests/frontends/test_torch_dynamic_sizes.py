@@ -1,0 +1,151 @@
+"""
+Programs with a dynamic dim, called with sizes that they were not traced for: each call gives what
+eager gives, or is refused. None is silently computed for another size.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'irees[torch]'")
+
+from torch.export import Dim  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import irees  # noqa: E402
+from irees.errors import ArgumentError, RuntimeTrap  # noqa: E402
+
+TRACED = 8
+"""Rows of the example inputs; each has 4 columns."""
+
+SIZES = (0, 1, 2, 3, 4, 7, 12, 30)
+
+
+def branch(x: Any) -> Any:
+    return x * 2 if x.shape[0] > 5 else x * 3
+
+
+def even(x: Any) -> Any:
+    return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+
+def chunks(x: Any) -> Any:
+    return sum(part.sum(0) for part in x.split(3))
+
+
+PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
+    "branch": (branch, {7, 12, 30}),
+    "even": (even, {0, 2, 4, 12, 30}),
+    "chunks": (chunks, {7}),
+    "rows": (lambda x: x.new_zeros(len(x), 3) + len(x), set(SIZES)),
+    "slice": (lambda x: x[:3] * 2, {3, 4, 7, 12, 30}),
+    "end": (lambda x: x[2:] + x[2:, :1], {4, 7, 12, 30}),
+    "reshape": (lambda x: x.reshape(2, -1), {0, 2, 4, 12, 30}),
+    "flatten": (lambda x: x[2:].flatten(), {2, 3, 4, 7, 12, 30}),
+    "squeeze": (lambda x: x.squeeze(), {0, 2, 3, 4, 7, 12, 30}),
+    "squeeze dim": (lambda x: x.squeeze(0).sum(-1), {0, 2, 3, 4, 7, 12, 30}),
+    "pool": (lambda x: functional.adaptive_avg_pool1d(x.T[None], 3), set(SIZES) - {0}),
+    "convolution": (
+        lambda x: functional.conv1d(x.T[None], x.new_ones(2, 4, 3), padding=1, stride=2),
+        set(SIZES) - {0},
+    ),
+    "glu": (lambda x: functional.glu(x, 0), {0, 2, 4, 12, 30}),
+    "unfold": (lambda x: x.unfold(0, 3, 2) + 1, {3, 4, 7, 12, 30}),
+    "distances": (lambda x: torch.cdist(x, x + 1), set(SIZES)),
+    "top": (lambda x: x.topk(3, 0)[0], {3, 4, 7, 12, 30}),
+    "singular values": (lambda x: torch.linalg.svdvals(x), {4, 7, 12, 30}),
+    "fourier": (lambda x: torch.fft.fft(x, dim=0).abs(), set(SIZES) - {0}),
+    "softmax": (lambda x: x.softmax(0), set(SIZES)),
+    "product": (lambda x: x @ x.T, set(SIZES)),
+    "attention": (
+        lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+        set(SIZES) - {0},
+    ),
+}
+"""A program of x, and the numbers of rows for which it must not be refused."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_call_is_right_or_refused(name: str) -> None:
+    function, accepted = PROGRAMS[name]
+    example = torch.rand(TRACED, 4)
+    program = irees.compile(
+        function, (example,), dynamic_shapes=({0: Dim.AUTO},), target="reference"
+    )
+    torch.testing.assert_close(program(example), function(example))
+    for rows in SIZES:
+        x = torch.rand(rows, 4)
+        try:
+            expected = function(x)
+        except (RuntimeError, IndexError, ValueError):
+            continue
+        try:
+            result = program(x)
+        except (ArgumentError, RuntimeTrap):
+            assert rows not in accepted, f"{rows} rows are refused"
+            continue
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def test_declared_ranges_are_checked() -> None:
+    rows = Dim("rows", min=4, max=10)
+    program = irees.compile(lambda x: x + 1, (torch.rand(8, 4),), dynamic_shapes=({0: rows},))
+    assert program(torch.zeros(10, 4)).sum() == 40
+    with pytest.raises(RuntimeTrap, match=r"compiled for inputs with x.shape\[0\] <= 10"):
+        program(torch.zeros(11, 4))
+    with pytest.raises(RuntimeTrap, match=r"compiled for inputs with x.shape\[0\] >= 4"):
+        program(torch.zeros(3, 4))
+
+
+def test_a_guard_names_the_argument() -> None:
+    program = irees.compile(even, (torch.rand(8, 4),), dynamic_shapes=({0: Dim.AUTO},))
+    with pytest.raises(RuntimeTrap, match=r"with \(x.shape\[0\] % 2\) == 0"):
+        program(torch.zeros(3, 4))
+
+
+def test_decompositions_are_not_shared_between_programs() -> None:
+    """The counted size of the first program has the name of the second one's other size."""
+
+    def first(x: Any, keep: Any) -> Any:
+        return x[torch.where(keep)[0]]
+
+    def second(x: Any, keep: Any) -> Any:
+        kept = x[torch.where(keep)[0]]
+        small = (kept[:, 0] > 0.5).long()
+        return kept[torch.where(small == 0)[0]]
+
+    x, keep = torch.rand(7, 4), torch.tensor([1, 1, 0, 1, 1, 0, 1]) > 0
+    x[0, 0], x[3, 0] = 0.1, 0.9
+    for function in (first, second):
+        program = irees.compile(function, (x, keep), target="reference")
+        assert torch.equal(program(x, keep), function(x, keep))
+
+
+class Branches(torch.nn.Module):
+    """Decides by the sizes of nested arguments."""
+
+    def forward(self, x: Any, *, d: Any) -> Any:
+        first, second = x[0]["a"], d["q"]
+        return first * (2 if first.shape[0] % 2 == 0 else 3) + (5 if second.shape[0] > 5 else 7)
+
+
+def test_a_program_from_a_file_keeps_its_guards() -> None:
+    rows = {0: Dim.AUTO}
+    exported = torch.export.export(
+        Branches(), ([{"a": torch.rand(8, 4)}],), {"d": {"q": torch.rand(9)}},
+        dynamic_shapes={"x": [{"a": rows}], "d": {"q": rows}},
+    )  # fmt: skip
+    file = io.BytesIO()
+    torch.export.save(exported, file)
+    file.seek(0)
+    program = irees.compile(torch.export.load(file), target="reference")
+    assert torch.equal(
+        program([{"a": torch.ones(2, 4)}], d={"q": torch.ones(6)}), torch.ones(2, 4) * 7
+    )
+    for first, second in ((3, 6), (2, 5)):
+        with pytest.raises(RuntimeTrap, match="compiled for inputs with"):
+            program([{"a": torch.ones(first, 4)}], d={"q": torch.ones(second)})
