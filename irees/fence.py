@@ -15,10 +15,12 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from irees.errors import (
+    ArgumentError,
     InternalError,
     IreesError,
     LimitExceededError,
@@ -56,12 +58,23 @@ def fenced(entry: Callable[P, R]) -> Callable[P, R]:
         except IreesError:
             raise
         except BaseException as error:
+            if isinstance(error, TypeError) and (why := misfit(entry, args, named)):
+                raise ArgumentError(f"{entry.__qualname__}: {why}") from None
             if (found := as_irees_error(entry.__qualname__, error, args, named)) is None:
                 raise
             raise found from error
 
     guarded.__fenced__ = True  # pyright: ignore
     return guarded
+
+
+def misfit(entry: Callable[..., Any], args: Any, named: Any) -> str | None:
+    """Why an entry cannot be called with these arguments, in Python's words; None if it can."""
+    try:
+        signature(entry).bind(*args, **named)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def let_through(callback: Callable[P, R]) -> Callable[P, R]:

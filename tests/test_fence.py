@@ -152,6 +152,12 @@ def test_a_full_disk_does_not_hide_the_bug(monkeypatch):
     assert info.value.reproducer is None
 
 
+def test_a_wrong_keyword_is_no_bug(crashes):
+    with pytest.raises(ArgumentError, match=r"explain: got an unexpected keyword.*'target'"):
+        irees.explain("module {}", target="cpu")
+    assert not list(crashes.glob("irees-crash*"))
+
+
 def test_what_is_known_has_a_type_of_its_own():
     def raising(error):
         @fenced

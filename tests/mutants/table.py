@@ -1664,4 +1664,12 @@ MUTANTS = (
         "if (size := x.shape[d]) is None:",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A205",
+        "an index is checked against its dim, but not below 0",
+        "irees/frontends/builder/indexing.py",
+        "s.check((at >= 0) & (at < s.as_index(size)),",
+        "s.check(at < s.as_index(size),",
+        ("tests/frontends/test_torch_indices.py",),
+    ),
 )

@@ -1,6 +1,10 @@
 """
-Gathers and scatters. Negative indices count from the end. Out-of-bounds indices are clamped by
-gathers and ignored by scatters.
+Gathers and scatters.
+
+A `Place` says what an index means: `clamped` and `wrapped` are for indices that are known to be
+good, or whose elements are not used; `checked` and `checked_from_end` are for those that a program
+computes. A bad index ends the program with an error, as in PyTorch. This costs less than to clamp
+it, since a branch that is not taken delays no load.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ from .shapes import flatten, reshape, select
 
 Combine = Callable[[Scalar, Scalar], Scalar]
 
+Place = Callable[[Body, Scalar, Size], Scalar]
+"""The index of type index for a given one of any integer dtype, in a dim of a size."""
+
 
 def wrapped(s: Body, index: Scalar, size: Size) -> Scalar:
     """Converts an index of any integer dtype to type index; adds `size` if it is negative."""
@@ -36,14 +43,37 @@ def inside(s: Body, at: Scalar, size: Size) -> Scalar:
     return at.clamp(0, s.as_index(size) - 1)
 
 
-def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def clamped(s: Body, index: Scalar, size: Size) -> Scalar:
+    """The nearest index inside, after adding `size` to a negative one."""
+    return inside(s, wrapped(s, index, size), size)
+
+
+def checked(s: Body, index: Scalar, size: Size) -> Scalar:
+    """The index; the program ends with an error unless 0 <= index < size."""
+    at = index.to(INDEX)
+    where = f" of size {size}" if isinstance(size, int) else ""
+    s.check((at >= 0) & (at < s.as_index(size)), f"an index is out of bounds for a dim{where}")
+    return at
+
+
+def checked_from_end(s: Body, index: Scalar, size: Size) -> Scalar:
+    """The index, or index + size if it is negative; an error unless -size <= index < size."""
+    return checked(s, wrapped(s, index, size), size)
+
+
+def placed(b: Builder, indices: Tensor, size: Size, place: Place) -> Tensor:
+    """Indices in a dim of a size, in i64."""
+    return b.map(lambda i: place(i.body, i, size).to(I64), indices, dtype=I64)
+
+
+def take(b: Builder, x: Tensor, indices: Tensor, axis: int, place: Place = clamped) -> Tensor:
     """out[i..., j..., k...] = x[i..., indices[j...], k...], with i the dims before the axis."""
     shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
     rank, middle = len(shape), tuple(range(axis, axis + indices.rank))
     maps = [projection(rank, middle), projection(rank, tuple(range(rank)))]
 
     def element(s: Body, index: Scalar, _: Scalar) -> Scalar:
-        at = inside(s, wrapped(s, index, x.shape[axis]), x.shape[axis])
+        at = place(s, index, x.shape[axis])
         before = [s.index(i) for i in range(axis)]
         after = [s.index(i) for i in range(axis + indices.rank, rank)]
         return s.extract(x, [*before, at, *after])
@@ -51,14 +81,14 @@ def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     return b.structured([indices], [b.empty(x.dtype, shape)], maps, [False] * rank, element)[0]
 
 
-def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int, place: Place = clamped) -> Tensor:
     """out[i, j, k] = x[i, indices[i, j, k], k] for axis 1, in the shape of the indices."""
     rank = indices.rank
     identity = projection(rank, tuple(range(rank)))
 
     def element(s: Body, index: Scalar, _: Scalar) -> Scalar:
         at = [s.index(i) for i in range(rank)]
-        at[axis] = inside(s, wrapped(s, index, x.shape[axis]), x.shape[axis])
+        at[axis] = place(s, index, x.shape[axis])
         return s.extract(x, at)
 
     init = b.empty(x.dtype, indices.shape)
@@ -105,7 +135,7 @@ class _Advanced:
         return projection(loops, tuple(dims))
 
 
-def index(b: Builder, x: Tensor, places: Sequence[Tensor | None]) -> Tensor:
+def index(b: Builder, x: Tensor, places: Sequence[Tensor | None], place: Place = clamped) -> Tensor:
     """
     x[i, :, j] with integer tensors, one per dim of x (None is `:`): numpy's advanced indexing,
     where the index dims come first if the indexed dims are not adjacent.
@@ -118,7 +148,7 @@ def index(b: Builder, x: Tensor, places: Sequence[Tensor | None]) -> Tensor:
     def element(s: Body, *scalars: Scalar) -> Scalar:
         at: dict[int, Scalar] = {axis: s.index(loop) for axis, loop in where.loop_of.items()}
         for (axis, _), value in zip(where.given, scalars):
-            at[axis] = inside(s, wrapped(s, value, x.shape[axis]), x.shape[axis])
+            at[axis] = place(s, value, x.shape[axis])
         return s.extract(x, [at[i] for i in range(x.rank)])
 
     init = b.empty(x.dtype, where.shape)
@@ -126,11 +156,13 @@ def index(b: Builder, x: Tensor, places: Sequence[Tensor | None]) -> Tensor:
 
 
 def index_update(
-    b: Builder, x: Tensor, places: Sequence[Tensor | None], values: Tensor, fn: Combine | None
-) -> Tensor:
+    b: Builder, x: Tensor, places: Sequence[Tensor | None], values: Tensor, fn: Combine | None,
+    place: Place = wrapped,
+) -> Tensor:  # fmt: skip
     """
     x with x[i, :, j] = values, or fn(x[i, :, j], values), applied in order. Values broadcast to the
-    shape that `index` returns; for duplicate indices the last value wins.
+    shape that `index` returns; for duplicate indices the last value wins. Updates out of bounds are
+    ignored.
     """
     from .shapes import broadcast_to
 
@@ -147,7 +179,7 @@ def index_update(
         which, found = s.index(batch), s.number(0, I64)
         for axis in range(depth):
             given = [v for (a, _), v in zip(where.given, scalars) if a == axis]
-            value = wrapped(s, given[0], x.shape[axis]) if given else s.index(where.loop_of[axis])
+            value = place(s, given[0], x.shape[axis]) if given else s.index(where.loop_of[axis])
             found = (which == axis).where(value.to(I64), found)
         return found
 
@@ -184,7 +216,10 @@ def scatter(b: Builder, x: Tensor, at: Tensor, values: Tensor, fn: Combine | Non
 def put_along(
     b: Builder, x: Tensor, indices: Tensor, values: Tensor, axis: int, fn: Combine | None
 ) -> Tensor:
-    """x with x[i, indices[i, j, k], k] = values[i, j, k] for axis 1, or fn of both."""
+    """
+    x with x[i, indices[i, j, k], k] = values[i, j, k] for axis 1, or fn of both. Updates out of
+    bounds are ignored.
+    """
     rank = indices.rank
     identity = (*range(rank),)
 
@@ -270,6 +305,7 @@ def _coordinates(b: Builder, linear: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 __all__ = [
-    "BOOL", "index", "index_update", "inside", "nonzero", "put_along", "running_count", "scan",
-    "scatter", "select", "take", "take_along", "wrapped",
+    "BOOL", "checked", "checked_from_end", "clamped", "index", "index_update", "inside", "nonzero",
+    "placed", "put_along", "running_count", "scan", "scatter", "select", "take", "take_along",
+    "wrapped",
 ]  # fmt: skip

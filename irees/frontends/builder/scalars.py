@@ -14,10 +14,10 @@ import math as pymath
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import arith, math, tensor
+from xdsl.dialects import arith, cf, math, tensor
 from xdsl.dialects import complex as pairs
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -121,6 +121,15 @@ class Body:
         at = [i if isinstance(i, SSAValue) else self.as_index(i).value for i in indices]
         value = self.emit(tensor.ExtractOp, (source.value, *at), source.dtype.element)
         return Scalar(self, value, source.dtype)
+
+    def check(self, condition: Scalar, message: str) -> None:
+        """Ends the program with a message if a bool is false."""
+        op = cf.AssertOp.create(
+            operands=[condition.value],
+            properties={"msg": StringAttr(message)},
+            location=self.location,
+        )
+        self.block.add_op(op)
 
     def as_index(self, value: Any) -> Scalar:
         """Converts an int, an SSA value of type index or an integer Scalar to an index Scalar."""

@@ -14,7 +14,7 @@ from ..operators import aten
 @lowers(aten.embedding.default)
 def embedding(call: Call, table: Tensor, indices: Tensor) -> Tensor:
     """table[indices]"""
-    return indexing.take(call.b, table, indices, 0)
+    return indexing.take(call.b, table, indices, 0, indexing.checked)
 
 
 @lowers(aten.index_select.default)
@@ -22,7 +22,7 @@ def index_select(call: Call, x: Tensor, dim: int, indices: Tensor) -> Tensor:
     """x[..., indices, ...]"""
     if not x.rank:
         return x
-    result = indexing.take(call.b, x, indices, dim % x.rank)
+    result = indexing.take(call.b, x, indices, dim % x.rank, indexing.checked)
     return shapes.reshape(call.b, result, call.shape())
 
 
@@ -34,13 +34,14 @@ def gather(call: Call, x: Tensor, dim: int, indices: Tensor) -> Tensor:
     if x.rank != indices.rank:
         # The ranks may differ only if there are no indices.
         return call.b.full(0, x.dtype, call.shape())
-    return indexing.take_along(call.b, x, indices, dim % x.rank)
+    return indexing.take_along(call.b, x, indices, dim % x.rank, indexing.checked)
 
 
 @lowers(aten.take.default)
 def take(call: Call, x: Tensor, indices: Tensor) -> Tensor:
     """The elements of x at row-major linear indices"""
-    return indexing.take(call.b, shapes.flatten(call.b, x), indices, 0)
+    flat = shapes.flatten(call.b, x)
+    return indexing.take(call.b, flat, indices, 0, indexing.checked_from_end)
 
 
 def expanded(call: Call, x: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Any]]:
@@ -55,11 +56,17 @@ def expanded(call: Call, x: Tensor, indices: Sequence[Any]) -> tuple[Tensor, lis
     return x, [*found, *[None] * (x.rank - len(found))]
 
 
+def _is_checked(call: Call) -> bool:
+    """Whether an operator checks its indices; those of `_unsafe` operators are in bounds."""
+    return not call.target._schema.name.startswith("aten::_unsafe")
+
+
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(call: Call, x: Tensor, indices: list[Any]) -> Tensor:
     """x[i, :, j, ...], with advanced indices broadcast to common dims"""
     x, places = expanded(call, x, indices)
-    return indexing.index(call.b, x, places)
+    place = indexing.checked_from_end if _is_checked(call) else indexing.clamped
+    return indexing.index(call.b, x, places, place)
 
 
 @lowers(
@@ -77,7 +84,9 @@ def index_put(
         return call.b.map(lambda c, v, old: c.where(v, old), wide, values, x, dtype=x.dtype)
     x, places = expanded(call, x, indices)
     fn = (lambda old, new: old + new) if accumulate else None
-    return indexing.index_update(call.b, x, places, call.b.cast(values, x.dtype), fn)
+    values = call.b.cast(values, x.dtype)
+    place = indexing.checked_from_end if _is_checked(call) else indexing.wrapped
+    return indexing.index_update(call.b, x, places, values, fn, place)
 
 
 def _single_mask(x: Tensor, indices: Sequence[Any]) -> Tensor | None:
@@ -147,7 +156,9 @@ def _scatter(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: 
     if not indices.rank:
         indices = shapes.reshape(b, indices, [1] * x.rank)
     source = shapes.slice_(b, source, [0] * source.rank, indices.shape)
-    return indexing.put_along(b, x, indices, b.cast(source, x.dtype), dim % x.rank, fn)
+    axis = dim % x.rank
+    indices = indexing.placed(b, indices, x.shape[axis], indexing.checked)
+    return indexing.put_along(b, x, indices, b.cast(source, x.dtype), axis, fn)
 
 
 @lowers(aten.scatter.src, aten.scatter.value)
@@ -227,7 +238,7 @@ def _rows(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: Any
     shape = [indices.shape[0] if i == axis else s for i, s in enumerate(x.shape)]
     source = shapes.broadcast_to(b, b.cast(source, x.dtype), shape)
     places: list[Any] = [indices if i == axis else None for i in range(x.rank)]
-    return indexing.index_update(b, x, places, source, fn)
+    return indexing.index_update(b, x, places, source, fn, indexing.checked)
 
 
 @lowers(aten.index_add.default)
@@ -248,7 +259,9 @@ def index_copy(call: Call, x: Tensor, dim: int, indices: Tensor, source: Tensor)
 
 @lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
 def index_fill(call: Call, x: Tensor, dim: int, indices: Tensor, value: Any) -> Tensor:
-    """x[..., indices[j], ...] = value"""
+    """x[..., indices[j], ...] = value; counts negative indices from the end"""
+    size = x.shape[dim] if x.rank else 1
+    indices = indexing.placed(call.b, indices, size, indexing.checked_from_end)
     return _rows(call, x, dim, indices, call.tensor(value, x.dtype), None)
 
 
@@ -278,7 +291,8 @@ def put(call: Call, x: Tensor, indices: Tensor, source: Tensor, accumulate: bool
     flat, places = shapes.flatten(b, x), shapes.flatten(b, indices)
     fn = _REDUCTIONS["sum"] if accumulate else None
     values = shapes.flatten(b, b.cast(source, x.dtype))
-    return shapes.reshape(b, indexing.index_update(b, flat, [places], values, fn), x.shape)
+    done = indexing.index_update(b, flat, [places], values, fn, indexing.checked_from_end)
+    return shapes.reshape(b, done, x.shape)
 
 
 @lowers(aten.diagonal_scatter.default)

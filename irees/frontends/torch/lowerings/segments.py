@@ -53,7 +53,7 @@ def embedding_bag(
     if padding >= 0:
         kept = b.map(lambda bag, i: (i == padding).where(-1, bag), bags, indices)
     wide = table.dtype.computed
-    rows = b.cast(indexing.take(b, table, indices, 0), wide)
+    rows = b.cast(indexing.take(b, table, indices, 0, indexing.checked), wide)
     if weights is not None:
         rows = _by_row(call, rows, weights, lambda v, w: v * w.to(wide))
     sizes = _counts(call, kept, count)

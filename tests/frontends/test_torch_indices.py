@@ -1,0 +1,94 @@
+"""Indices out of bounds end a PyTorch program with an error, as in eager; good ones are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'irees[torch]'")
+
+from torch.export import Dim  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import irees  # noqa: E402
+from irees.errors import RuntimeTrap  # noqa: E402
+
+ROWS = 6
+
+
+def rows_of(x: Any, i: Any) -> Any:
+    return torch.arange(i.shape[0] * 4.0).reshape(-1, 4)
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "index": (lambda x, i: x[i]),
+    "index of columns": (lambda x, i: x.T[:, i]),
+    "two indices": (lambda x, i: x[i, i % 4]),
+    "fused": (lambda x, i: (x[i] * 2 + 1).relu().sum(-1)),
+    "take": (lambda x, i: x[:, 0].contiguous().take(i)),
+    "index_select": (lambda x, i: x.index_select(0, i)),
+    "gather": (lambda x, i: x.gather(0, i[:, None].expand(-1, 4))),
+    "embedding": (lambda x, i: functional.embedding(i, x)),
+    "embedding_bag": (lambda x, i: functional.embedding_bag(i[None], x, mode="sum")),
+    "cross_entropy": (lambda x, i: functional.cross_entropy(x.T[:3].contiguous(), i[:3])),
+    "index_put": (lambda x, i: x.index_put((i,), rows_of(x, i))),
+    "accumulate": (lambda x, i: x.index_put((i,), rows_of(x, i), accumulate=True)),
+    "put": (lambda x, i: x[:, 0].contiguous().put(i, i.float())),
+    "index_add": (lambda x, i: x.index_add(0, i, rows_of(x, i))),
+    "index_copy": (lambda x, i: x.index_copy(0, i, rows_of(x, i))),
+    "index_fill": (lambda x, i: x.index_fill(0, i, 2.0)),
+    "scatter": (lambda x, i: x.scatter(0, i[:, None].expand(-1, 4), rows_of(x, i))),
+    "scatter_add": (lambda x, i: x.scatter_add(0, i[:, None].expand(-1, 4), rows_of(x, i))),
+    "scatter_reduce": (
+        lambda x, i: x.scatter_reduce(0, i[:, None].expand(-1, 4), rows_of(x, i), "amax")
+    ),
+}
+"""Programs of a table and indices of its rows."""
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu", "cuda-emulated:sm_80"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_bad_index_is_an_error(name: str, target: str) -> None:
+    function = PROGRAMS[name]
+    table = torch.rand(ROWS, 4)
+    good = torch.tensor([3, 0, 5, 2])
+    program = irees.compile(function, (table, good), target=target)
+    torch.testing.assert_close(program(table, good), function(table, good))
+    for place, bad in ((0, ROWS), (1, 2**40), (2, -ROWS - 1), (0, -1)):
+        indices = good.clone()
+        indices[place] = bad
+        try:
+            expected = function(table, indices)
+        except (IndexError, RuntimeError):
+            with pytest.raises(RuntimeTrap, match="an index is out of bounds for a dim of size"):
+                program(table, indices)
+        else:
+            assert bad < 0
+            torch.testing.assert_close(program(table, indices), expected)
+
+
+def test_a_dynamic_table_is_checked_by_its_size() -> None:
+    table, indices = torch.rand(8, 4), torch.tensor([0, 5])
+    program = irees.compile(
+        lambda x, i: x[i] + 1, (table, indices), dynamic_shapes=({0: Dim.AUTO}, None)
+    )
+    torch.testing.assert_close(program(table, indices), table[indices] + 1)
+    with pytest.raises(RuntimeTrap, match="an index is out of bounds"):
+        program(table[:5], indices)
+
+
+def test_the_error_says_where() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = torch.nn.Embedding(10, 4)
+
+        def forward(self, ids: Any) -> Any:
+            return self.tokens(ids) * 2  # here
+
+    program = irees.compile(Model(), (torch.tensor([1, 2]),))
+    line = next(n for n, t in enumerate(open(__file__), 1) if t.endswith("# here\n"))
+    with pytest.raises(RuntimeTrap, match=rf"test_torch_indices.py:{line}.*of size 10"):
+        program(torch.tensor([1, 10]))
