@@ -153,8 +153,8 @@ def test_a_full_disk_does_not_hide_the_bug(monkeypatch):
 
 
 def test_a_wrong_keyword_is_no_bug(crashes):
-    with pytest.raises(ArgumentError, match=r"explain: got an unexpected keyword.*'target'"):
-        irees.explain("module {}", target="cpu")
+    with pytest.raises(ArgumentError, match=r"import_mlir.*unexpected keyword.*'target'"):
+        irees.import_mlir("module {}", target="cpu")
     assert not list(crashes.glob("irees-crash*"))
 
 

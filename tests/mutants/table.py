@@ -1672,4 +1672,12 @@ MUTANTS = (
         "s.check(at < s.as_index(size),",
         ("tests/frontends/test_torch_indices.py",),
     ),
+    Mutant(
+        "A206",
+        "a search that ran out of steps counts as a failed proof",
+        "irees/analysis/accesses/prover.py",
+        "        elif self._cuts > cuts:\n",
+        "        elif False:\n",
+        ("tests/analysis/test_prover.py",),
+    ),
 )

@@ -28,10 +28,8 @@ from typing import Any
 from irees.analysis.accesses.host import Program, Site
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import Step
-from irees.analysis.accesses.walk import Access
+from irees.analysis.accesses.walk import GUARDED, Access
 
-GUARDED = "guarded"
-"""Attribute of accesses with an inserted bounds check."""
 KINDS = ("proved", GUARDED)
 TOGETHER = "together"
 """Accesses that are not proved disjoint from those of other parallel iterations."""

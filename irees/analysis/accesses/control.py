@@ -177,7 +177,9 @@ def branch(walk: Walk, op: Operation) -> None:
     condition = walk.condition(op.cond)
     for region, holds in ((op.true_region, condition), (op.false_region, opposite(condition))):
         if region.blocks:
-            with walk.space.assuming(walk.prover.facts_of(holds)):
+            with walk.prover.thorough():
+                facts = walk.prover.facts_of(holds)
+            with walk.space.assuming(facts):
                 walk.around.append(holds)
                 walk.block(region.block)
                 walk.around.pop()

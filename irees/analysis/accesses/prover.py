@@ -17,6 +17,7 @@ A proof is a tree of `Step`s. `irees.testing.certificates` checks proofs without
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import gcd, inf
 
@@ -35,6 +36,12 @@ from irees.target import MOST_TOGETHER
 
 STEPS = 400
 """Step limit of one proof; each step visits one goal."""
+
+QUICK, SHARE = 120, 3
+"""
+Step limit of the search that comes first, and the part of the steps left that one fact gets in it.
+Depth first, a fact that leads nowhere may take all steps from the next fact, which would do.
+"""
 
 ALL, LAST = 20_000, 60
 """After `ALL` steps for one kernel, each further proof gets at most `LAST` steps."""
@@ -103,6 +110,23 @@ class Prover:
         self._begun = 0
         self._left = 0
         self._depth = 0
+        self._is_thorough = False
+        self._is_shared = False
+        self._cuts = 0
+
+    @contextmanager
+    def thorough(self) -> Iterator[None]:
+        """
+        Gives each proof its full budget, also after `ALL` steps. For guards and what they protect:
+        a guard that is not proved to protect its access is an error. Their steps do not count, so
+        that a guard takes no steps from the accesses after it, which would need guards then.
+        """
+        before, self._is_thorough, steps = self._is_thorough, True, self.steps
+        try:
+            yield
+        finally:
+            self._is_thorough = before
+            self._begun += self.steps - steps
 
     def begin(self) -> None:
         """Resets the step budget for the next kernel."""
@@ -114,13 +138,15 @@ class Prover:
 
     def prove(self, goal: Polynomial, steps: int = STEPS) -> Step | None:
         """Returns a proof of `goal >= 0`, or None if none was found."""
-        if self.steps - self._begun > ALL:
+        if self.steps - self._begun > ALL and not self._is_thorough:
             # Bounds compile time: accesses without a proof get a run-time guard.
             steps = min(steps, LAST)
-        self._left, self._depth = steps, 0
+        self._depth = 0
         if steps == FEW and goal in self._missed():
             return None
-        found = self._search(goal, frozenset())
+        found = self._quickly(goal) if steps > QUICK else None
+        self._left = steps
+        found = found or self._search(goal, frozenset())
         if found is None and steps == FEW:
             self._missed().add(goal)
         if found is None and self.space.pending and goal.newest() >= 0:
@@ -129,6 +155,13 @@ class Prover:
                 with self.space.assuming(facts):
                     self._left = steps
                     found = self._search(goal, frozenset())
+        return found
+
+    def _quickly(self, goal: Polynomial) -> Step | None:
+        """A search that gives each fact a share of the steps."""
+        self._left, self._is_shared = QUICK, True
+        found = self._search(goal, frozenset())
+        self._is_shared = False
         return found
 
     def prove_by_choice(self, goal: Polynomial) -> Step | None:
@@ -247,6 +280,7 @@ class Prover:
         if here is not None and constant <= here.failed:
             return None
         if self._left <= 0 or self._depth >= DEPTH:
+            self._cuts += 1
             return None
         if here is None:
             here = memories[-1][base] = Known()
@@ -254,12 +288,12 @@ class Prover:
         self._depth += 1
         self.steps += 1
         # Marks the goal as failed during its search, so that a proof cannot be circular.
-        before, here.failed = here.failed, constant
+        before, here.failed, cuts = here.failed, constant, self._cuts
         found = self._eliminate(goal, newest, split) or self._split(goal, newest, split)
         self._depth -= 1
         if found is not None:
             here.least, here.step, here.failed = constant, found, before
-        elif self._left <= 0:
+        elif self._cuts > cuts:
             here.failed = before
         return found
 
@@ -293,7 +327,7 @@ class Prover:
             tries += 1
             if tries > TRIES:
                 break
-            found = self._use(goal, newest, fact, factors, split)
+            found = self._share(goal, newest, fact, factors, split)
             if found is not None:
                 return found
         # A goal with x - c q and q may be easier to prove after eliminating q instead of x.
@@ -302,10 +336,27 @@ class Prover:
                 factors = self._factors(goal.coefficient_of(older)[0], fact, older)
                 if factors is None:
                     continue
-                found = self._use(goal, newest, fact, factors, split)
+                found = self._share(goal, newest, fact, factors, split)
                 if found is not None:
                     return found
         return None
+
+    def _share(
+        self,
+        goal: Polynomial,
+        number: int,
+        fact: Polynomial,
+        factors: tuple[Polynomial, Polynomial],
+        split: frozenset[int],
+    ) -> Step | None:
+        """`_use` within a share of the steps that are left."""
+        if not self._is_shared:
+            return self._use(goal, number, fact, factors, split)
+        left = self._left
+        self._left = share = min(left, max(left // SHARE, SHARE))
+        found = self._use(goal, number, fact, factors, split)
+        self._left += left - share
+        return found
 
     def _use(
         self,

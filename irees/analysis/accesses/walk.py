@@ -10,6 +10,7 @@ with memref operands counts as an unproved access.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
@@ -26,6 +27,9 @@ from irees.interfaces import places_of
 
 SUMS = frozenset(("memref.atomic_rmw",))
 """Atomic updates: iterations may share an element."""
+
+GUARDED = "guarded"
+"""The attribute of an access that runs only if a check has found its place to be inside."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,8 @@ class Walk:
         found = self.views.get(memory, ())
         shown, why = [], "" if found else "it is not known what the buffer is"
         for view in found:
-            proved = prove_inside(self.prover, view, indices, lanes, rows=rows)
+            with self.prover.thorough() if GUARDED in op.attributes else nullcontext():
+                proved = prove_inside(self.prover, view, indices, lanes, rows=rows)
             if proved is None:
                 why = f"it is not shown that the place is inside of {view.root.name}"
                 break

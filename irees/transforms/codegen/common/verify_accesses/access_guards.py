@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.accesses.certificate import GUARDED
 from irees.analysis.accesses.views import beneath
+from irees.analysis.accesses.walk import GUARDED
 from irees.dialects.nvgpu import DeviceAsyncCopyOp, LdMatrixOp
 from irees.dialects.sizes import kept_dims
 from irees.transforms.utils.accesses import zero

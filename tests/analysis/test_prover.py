@@ -1,0 +1,62 @@
+"""The search for proofs: what it finds within its budget, and what it remembers."""
+
+from __future__ import annotations
+
+from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.prover import ALL, LAST, QUICK, Prover
+from irees.analysis.accesses.terms import Space
+
+
+def blocks_of_rows(space: Space, distractors: int = 0) -> Polynomial:
+    """
+    rows - 256 i - 7 j - 1 for a block i of 256 rows and a group j of 7 rows in it: at least 0. Each
+    fact about a size comes after facts that lead nowhere.
+    """
+    rows = space.fresh("rows", 0, 2**31 - 1)
+    others = [space.fresh("other", 0, 2**31 - 1) for _ in range(distractors)]
+    block = space.fresh("block", 0, 2**23 - 1)
+    size = space.fresh("size", 0, 256)
+    groups = space.fresh("groups", 0, 36)
+    group = space.fresh("group", 0, 35)
+    # A lower bound of `rows` by each of many sums, which the search may try one after the other.
+    space.assume([rows + other - later for other in others for later in others])
+    space.newest_of(size).facts = [-size + 256, rows - block * 256 - size]
+    space.newest_of(groups).facts = [-groups + 36, size - groups * 7]
+    space.newest_of(group).facts = [groups - group - 1]
+    return rows - block * 256 - group * 7 - 1
+
+
+def test_a_fact_that_leads_nowhere_gets_a_share_of_the_steps() -> None:
+    space = Space()
+    goal = blocks_of_rows(space, distractors=12)
+    prover = Prover(space)
+    assert prover.prove(goal) is not None
+    assert prover.steps <= QUICK
+
+
+def test_what_is_false_is_not_proved() -> None:
+    space = Space()
+    goal = blocks_of_rows(space, distractors=3)
+    assert Prover(space).prove(goal - 7) is None
+
+
+def test_running_out_of_steps_is_no_failure() -> None:
+    """A goal that one step does not prove is proved by more, in the same scope."""
+    space = Space()
+    goal = blocks_of_rows(space)
+    prover = Prover(space)
+    assert prover.prove(goal, 1) is None
+    assert prover.prove(goal) is not None
+
+
+def test_guards_have_their_full_budget() -> None:
+    """Their steps do not count for the budget of a kernel."""
+    space = Space()
+    prover = Prover(space)
+    prover.begin()
+    prover.steps += ALL + 1
+    with prover.thorough():
+        assert prover.prove(blocks_of_rows(space, distractors=3)) is not None
+        prover.steps += 1000
+    assert prover.steps - prover._begun <= ALL + 1
+    assert LAST < QUICK
