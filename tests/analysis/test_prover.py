@@ -9,8 +9,9 @@ from irees.analysis.accesses.terms import Space
 
 def blocks_of_rows(space: Space, distractors: int = 0) -> Polynomial:
     """
-    rows - 256 i - 7 j - 1 for a block i of 256 rows and a group j of 7 rows in it: at least 0. Each
-    fact about a size comes after facts that lead nowhere.
+    rows - 256 i - 7 j - 1 for a block i of 256 rows and a group j of 7 rows in it: at least 0. The
+    first fact about the groups leads to the upper bounds of i, which are sums of `distractors`
+    variables that are bounded by sums of others.
     """
     rows = space.fresh("rows", 0, 2**31 - 1)
     others = [space.fresh("other", 0, 2**31 - 1) for _ in range(distractors)]
@@ -18,8 +19,10 @@ def blocks_of_rows(space: Space, distractors: int = 0) -> Polynomial:
     size = space.fresh("size", 0, 256)
     groups = space.fresh("groups", 0, 36)
     group = space.fresh("group", 0, 35)
-    # A lower bound of `rows` by each of many sums, which the search may try one after the other.
-    space.assume([rows + other - later for other in others for later in others])
+    for i in range(4, distractors):
+        nearest = others[i - 4 : i]
+        space.newest_of(others[i]).facts = [a + b - others[i] for a in nearest for b in nearest]
+    space.newest_of(block).facts = [a + b - block for a in others[-3:] for b in others[-3:]]
     space.newest_of(size).facts = [-size + 256, rows - block * 256 - size]
     space.newest_of(groups).facts = [-groups + 36, size - groups * 7]
     space.newest_of(group).facts = [groups - group - 1]

@@ -1680,4 +1680,12 @@ MUTANTS = (
         "        elif False:\n",
         ("tests/analysis/test_prover.py",),
     ),
+    Mutant(
+        "A207",
+        "the first fact that is tried gets all steps of a proof",
+        "irees/analysis/accesses/prover.py",
+        "        if not self._is_shared:\n",
+        "        if True:\n",
+        ("tests/analysis/test_prover.py",),
+    ),
 )
