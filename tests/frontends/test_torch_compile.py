@@ -475,3 +475,17 @@ def test_gradients_of_what_is_marked_for_quantization():
     want.sum().backward()
     torch.testing.assert_close(got, want)
     torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+def test_counted_sizes_are_strides_of_results(monkeypatch):
+    """PyTorch's stride is max(1, n) for a counted n; results are right for n = 0, too."""
+    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
+
+    def selected(x, y):
+        return torch.outer(x, y[y > 0]) * 2
+
+    function, x, y = compiled(selected, fallback=False), torch.rand(3), torch.linspace(-1, 1, 6)
+    for each in (y, y.abs(), -y.abs()):
+        result, expected = function(x, each), selected(x, each)
+        assert torch.equal(result, expected)
+        assert result.stride() == expected.stride()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
+from torch.utils._sympy import functions as sf
 
 
 def _value(size: Any) -> int:
@@ -25,8 +27,18 @@ def _equal(a: Any, b: Any) -> bool:
     """Whether two sizes are the same number or expression; adds no guard."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
-    left, right = (getattr(getattr(x, "node", None), "expr", x) for x in (a, b))
+    left, right = (_size(getattr(getattr(x, "node", None), "expr", x)) for x in (a, b))
     return bool(left == right) or bool((left - right).expand() == 0)
+
+
+def _size(stride: Any) -> Any:
+    """A stride without Max(1, s) for sizes s: they differ only for tensors without elements."""
+    if not isinstance(stride, sympy.Basic):
+        return stride
+    return stride.replace(
+        lambda e: isinstance(e, sf.Max | sympy.Max) and len(e.args) == 2 and 1 in e.args,
+        lambda e: next(arg for arg in e.args if arg != 1),
+    )
 
 
 def memory_order(tensor: torch.Tensor) -> tuple[int, ...] | None:
