@@ -1684,8 +1684,8 @@ MUTANTS = (
         "A207",
         "the first fact that is tried gets all steps of a proof",
         "irees/analysis/accesses/prover.py",
-        "        if not self._is_shared:\n",
-        "        if True:\n",
+        "max(left // SHARE, SHARE)) if self._is_shared else left",
+        "max(left // SHARE, SHARE)) if False else left",
         ("tests/analysis/test_prover.py",),
     ),
 )

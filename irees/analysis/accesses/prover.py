@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from math import gcd, inf
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
@@ -318,45 +319,29 @@ class Prover:
         return None if then is None else Step("drop", fact=more, then=(then,))
 
     def _eliminate(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
-        a, _ = goal.coefficient_of(newest)
-        tries = 0
-        for fact in self._facts(newest):
-            factors = self._factors(a, fact, newest)
-            if factors is None:
-                continue
-            tries += 1
-            if tries > TRIES:
-                break
-            found = self._share(goal, newest, fact, factors, split)
+        for fact, factors in self._candidates(goal, newest):
+            left = self._left
+            given = min(left, max(left // SHARE, SHARE)) if self._is_shared else left
+            self._left = given
+            found = self._use(goal, newest, fact, factors, split)
+            self._left += left - given
             if found is not None:
                 return found
+        return None
+
+    def _candidates(
+        self, goal: Polynomial, newest: int
+    ) -> Iterator[tuple[Polynomial, tuple[Polynomial, Polynomial]]]:
+        """Returns the facts that can eliminate a variable of a goal, with their factors."""
+        a, _ = goal.coefficient_of(newest)
+        found = ((fact, self._factors(a, fact, newest)) for fact in self._facts(newest))
+        yield from islice(((f, factors) for f, factors in found if factors), TRIES)
         # A goal with x - c q and q may be easier to prove after eliminating q instead of x.
         for fact in self.space.variables[newest].facts:
             for older in fact.variables() & goal.variables() - {newest}:
                 factors = self._factors(goal.coefficient_of(older)[0], fact, older)
-                if factors is None:
-                    continue
-                found = self._share(goal, newest, fact, factors, split)
-                if found is not None:
-                    return found
-        return None
-
-    def _share(
-        self,
-        goal: Polynomial,
-        number: int,
-        fact: Polynomial,
-        factors: tuple[Polynomial, Polynomial],
-        split: frozenset[int],
-    ) -> Step | None:
-        """`_use` within a share of the steps that are left."""
-        if not self._is_shared:
-            return self._use(goal, number, fact, factors, split)
-        left = self._left
-        self._left = share = min(left, max(left // SHARE, SHARE))
-        found = self._use(goal, number, fact, factors, split)
-        self._left += left - share
-        return found
+                if factors is not None:
+                    yield fact, factors
 
     def _use(
         self,

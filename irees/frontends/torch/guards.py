@@ -22,7 +22,6 @@ from typing import Any
 
 import sympy
 from torch.utils._sympy import functions as sf
-from torch.utils._sympy.printers import PythonPrinter
 
 from irees.errors import UnsupportedError
 
@@ -87,15 +86,12 @@ class SizeChecks:
         symbols = self.importer.symbols
         if not condition.free_symbols <= symbols.bound.keys():
             return  # About counted elements: the graph has its own checks of these.
-        named = {s: sympy.Symbol(symbols.origins.get(s, str(s))) for s in condition.free_symbols}
-        text = PythonPrinter().doprint(condition.xreplace(named))
-        self.importer.b.check(
-            symbols.condition_of(condition), f"the program is compiled for inputs with {text}"
-        )
+        message = f"the program is compiled for inputs with {symbols.text(condition)}"
+        self.importer.b.check(symbols.condition_of(condition), message)
 
 
 def is_free(guard: Any) -> bool:
-    """Whether PyTorch has asked for a guard, and a program is right for sizes that violate it."""
+    """Whether a traced program is right for all sizes, although PyTorch noted a guard."""
     expr, place = guard.expr, guard.sloc.framework_loc
     if place is None or not is_machinery(place.filename):
         return False

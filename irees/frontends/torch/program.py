@@ -298,7 +298,7 @@ def bind_symbols(
     for size, dim, what in checks if check else ():
         expected = b.value(symbols.size(dim))
         same = b.compute(lambda x, y: x == y, (size, INDEX), (expected, INDEX)).value
-        b.check(same, f"{what} must be {dim.node.expr}")
+        b.check(same, f"{what} must be {symbols.text(dim.node.expr)}")
     for arg, node in zip(arguments, nodes, strict=True):
         dims = tuple(symbols.size(s) for s in node.meta["val"].shape)
         object.__setattr__(arg, "shape", dims)

@@ -13,6 +13,7 @@ from typing import Any
 import sympy
 import torch
 from torch.utils._sympy import functions as sf
+from torch.utils._sympy.printers import PythonPrinter
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
@@ -38,6 +39,11 @@ class Symbols:
         """Symbols that are an operator's element count (`nonzero`)."""
         self.origins: dict[sympy.Symbol, str] = {}
         """The dim that a symbol is, for messages: `x.shape[0]`."""
+
+    def text(self, expr: Any) -> str:
+        """An expression in Python, with the dims that its symbols are: `x.shape[0] % 2 == 0`."""
+        named = {s: sympy.Symbol(self.origins.get(s, str(s))) for s in expr.free_symbols}
+        return PythonPrinter().doprint(expr.xreplace(named))
 
     def bind(self, symbol: sympy.Symbol, size: Size) -> None:
         """Binds a symbol, unless it is bound already."""
