@@ -72,3 +72,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     failed = list(_FAILED)
     assert not failed or item.get_closest_marker("passes_fail"), failed
     return result
+
+
+@pytest.fixture(autouse=True)
+def pytorch_settings_are_restored() -> Generator[None]:
+    """
+    Fails a test that leaves PyTorch's settings changed: later tests of the process would run with
+    them. `monkeypatch.setattr` deletes such a setting when it restores it; use `config.patch`.
+    """
+    before = _settings()
+    yield
+    assert not before or _settings() == before
+
+
+def _settings() -> dict[str, Any]:
+    """The settings of TorchDynamo, if it is imported; a copy alone has deleted ones, too."""
+    if (config := sys.modules.get("torch._dynamo.config")) is None:
+        return {}
+    copy = config.get_config_copy()
+    return {name: value if hasattr(config, name) else "deleted" for name, value in copy.items()}

@@ -477,9 +477,9 @@ def test_gradients_of_what_is_marked_for_quantization():
     torch.testing.assert_close(mine.grad, theirs.grad)
 
 
-def test_counted_sizes_are_strides_of_results(monkeypatch):
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_counted_sizes_are_strides_of_results():
     """PyTorch's stride is max(1, n) for a counted n; results are right for n = 0, too."""
-    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
 
     def selected(x, y):
         return torch.outer(x, y[y > 0]) * 2
