@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
@@ -200,3 +201,30 @@ def test_tiles_give_the_direct_sum(data, layout, outputs):
 def test_compiled_tiles_give_the_direct_sum(data, layout, outputs):
     conv = convolution(data, layout)
     check(compiled_results(converted(conv, outputs), [Case("main", (conv.image,))])["main"], conv)
+
+
+@pytest.mark.parametrize(("outputs", "bound"), [(4, 8e-7), (2, 5e-7)])
+def test_rounding_of_many_channels(outputs, bound):
+    """F(4, 3) by MLIR's points, 0, +-1 and +-2, is off by twice as much."""
+    random = np.random.default_rng(0)
+    image = np.maximum(random.standard_normal((64, 18, 18)), 0).astype(np.float32)
+    filters = random.standard_normal((4, 64, 3, 3)).astype(np.float32)
+    kinds = "tensor<64x18x18xf32>", "tensor<4x64x3x3xf32>", "tensor<4x16x16xf32>"
+    body = (
+        "^bb0(%a: f32, %b: f32, %c: f32):\n%p = arith.mulf %a, %b : f32\n"
+        "%s = arith.addf %c, %p : f32\nlinalg.yield %s : f32"
+    )
+    fill = "^bb0(%a: f32): linalg.yield %zero : f32"
+    operands = f"ins(%x, %w : {kinds[0]}, {kinds[1]}) outs(%f : {kinds[2]})"
+    text = (
+        f"func.func @main(%x: {kinds[0]}) -> {kinds[2]} {{\n%zero = arith.constant 0.0 : f32\n"
+        f"%w = arith.constant dense_resource<w> : {kinds[1]}\n%e = tensor.empty() : {kinds[2]}\n"
+        f"%f = {generic('chw/', ['chw'], f'outs(%e : {kinds[2]})', kinds[2], fill)}\n"
+        f"%r = {generic('chw/kpq', ['kHW', 'ckpq', 'chw'], operands, kinds[2], body)}\n"
+        f"return %r : {kinds[2]}\n}}\n"
+        f'{{-# dialect_resources: {{ builtin: {{ w: "0x04000000{filters.tobytes().hex()}" }} }} #-}}'
+    )
+    conv = Convolution(text, image, filters, (0, 0), (16, 16), "khwpq,ckpq->chw", (1, 2))
+    wanted = conv.direct(image, filters)
+    (found,) = compiled_results(converted(conv, outputs), [Case("main", (image,))])["main"]
+    assert np.linalg.norm(found - wanted) <= bound * np.linalg.norm(wanted)

@@ -30,10 +30,10 @@ large. `gain` counts the cycles of all ways.
 
 Left alone: strides, dilations, filters that are not constant or not 3 x 3 in two dims, shapes that
 are not static, elements that are not f32, outputs that do not start from zero. Sums are rounded
-otherwise, with an error a few times that of the direct sum, and an infinity in the image makes NaN
-of all of its tile, so it is not for `fp=strict`. Lavin and Gray, "Fast
-Algorithms for Convolutional Neural Networks" (2016); MLIR: `WinogradConv2DNhwcFhwc`; IREE:
-`iree-linalg-ext-convert-conv2d-to-winograd`.
+otherwise, with an error a few times that of the direct sum (the points of `toom_cook.py` keep it
+low), and an infinity in the image makes NaN of all of its tile, so the pass is not for `fp=strict`.
+Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016); MLIR:
+`WinogradConv2DNhwcFhwc`; IREE: `iree-linalg-ext-convert-conv2d-to-winograd`.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
-from irees.dialects.upstream.linalg.winograd import MATRICES
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
+from irees.transforms.global_opt.convert_conv2d_to_winograd.toom_cook import matrices
 from irees.transforms.global_opt.convert_conv2d_to_winograd.winograd_form import (
     TAPS,
     Convolution,
@@ -97,7 +97,7 @@ def product(
 
 def matrix(kind: str, outputs: int, b: TensorBuilder) -> SSAValue:
     """B^T or A^T as a constant."""
-    rows = np.array(MATRICES[outputs, TAPS][kind], dtype=np.float32)
+    rows = getattr(matrices(outputs, TAPS), kind).astype(np.float32)
     key = f"winograd_{kind}_{outputs}_{TAPS}"
     return b.insert(constant_of(rows, TensorType(f32, rows.shape), key)).results[0]
 
@@ -136,7 +136,7 @@ def transform_filter(conv: Convolution, b: TensorBuilder) -> SSAValue:
         next(i for i, e in enumerate(exprs) if e == AffineExpr.dimension(a.tap))
         for a in (conv.height, conv.width)
     ]
-    g = np.array(MATRICES[conv.outputs, TAPS]["filter"])
+    g = matrices(conv.outputs, TAPS).filter
     window = np.moveaxis(weights, axes, (0, 1))
     taps = window.reshape(-1, prod(window.shape[2:]))
     array = np.empty((len(g) ** 2, taps.shape[1]), np.float32)
