@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._dynamo.exc import RestartAnalysis
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
@@ -116,6 +117,8 @@ def backend(
             decompositions=graph_table(),
             keep_inference_input_mutations=True,
         )
+    except RestartAnalysis:  # not an error: Dynamo traces again, with a float as a constant
+        raise
     except Exception as error:  # PyTorch cannot make the graph functional
         if isinstance(error, IreesError) or not chosen.fallback:
             raise

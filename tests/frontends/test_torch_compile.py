@@ -347,6 +347,19 @@ def overlapping(x):
     return windows * 2
 
 
+def test_a_float_that_changes_stays_in_irees(caplog):
+    """AOT autograd asks Dynamo to trace again when a float cannot be a tensor."""
+
+    def clamped(x, limit):
+        return x.clamp(max=limit) + 1
+
+    function = torch.compile(clamped, backend="irees", dynamic=True)
+    with caplog.at_level(logging.WARNING, "irees"):
+        for limit in (0.25, 0.5, -0.125):
+            torch.testing.assert_close(function(X, limit), clamped(X, limit))
+    assert not [r.message for r in caplog.records if "runs in PyTorch" in r.message]
+
+
 def test_a_graph_that_is_not_made_functional_runs_in_pytorch(caplog):
     with caplog.at_level(logging.WARNING, "irees"):
         torch.testing.assert_close(compiled(overlapping)(X), overlapping(X))

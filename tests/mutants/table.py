@@ -500,6 +500,14 @@ MUTANTS = (
         WINOGRAD_TESTS,
     ),
     Mutant(
+        "A187",
+        "a request to trace again is taken for an error, and the graph runs in PyTorch",
+        "irees/dynamo/backend.py",
+        "    except RestartAnalysis:",
+        "    except AssertionError:",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
+    Mutant(
         "S7h",
         "rows that no window reaches come into a tile",
         WINOGRAD,
