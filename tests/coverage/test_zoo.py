@@ -34,3 +34,14 @@ def test_sample(name: str, mode: str) -> None:
 def test_names_are_distinct_and_many() -> None:
     names = zoo.all_names()
     assert len(names) == len(set(names)) >= 150
+
+
+def test_a_result_as_near_to_f64_as_eager_is_right() -> None:
+    import torch
+
+    exact = {"x": torch.tensor([1.0, 2.0], dtype=torch.float64), "n": torch.tensor([3])}
+    eager = {"x": torch.tensor([1.0, 2.25]), "n": torch.tensor([3])}
+    for error, near in ((0.5, True), (0.75, False), (float("nan"), False)):
+        got = {"x": torch.tensor([1.0, 2.0 - error]), "n": torch.tensor([3])}
+        assert zoo.as_near(got, eager, exact) == near
+        assert not zoo.as_near({**got, "n": torch.tensor([4])}, eager, exact)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -96,3 +97,40 @@ def _error(a: Any, b: Any) -> str | None:
     if error <= TOLERANCE[name] * scale:
         return None
     return f"error {error:.3g} with elements up to {scale:.3g}"
+
+
+def wider(value: Any) -> Any:
+    """A copy of a model or of arguments in which floats are f64."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    if isinstance(value, torch.nn.Module):
+        return copy.deepcopy(value).double()
+    return tree_map(
+        lambda x: x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x, value
+    )
+
+
+def as_near(got: Any, want: Any, exact: Any) -> bool:
+    """
+    Whether the floats of `got` are no further from those of f64 than twice as far as eager's are.
+    All else must be equal in all three.
+    """
+    import torch
+
+    trees = [list(leaves(tree)) for tree in (got, want, exact)]
+    if same_kind(got, want) is not None or len(trees[1]) != len(trees[2]):
+        return False
+    for (_, a), (_, b), (_, c) in zip(*trees, strict=True):
+        if not isinstance(b, torch.Tensor) or not b.is_floating_point():
+            if not (
+                torch.equal(a, b) and torch.equal(b, c) if hasattr(b, "dtype") else a == b == c
+            ):
+                return False
+        elif b.numel() and not (b.shape == c.shape and _distance(a, c) <= 2 * _distance(b, c)):
+            return False
+    return True
+
+
+def _distance(a: Any, exact: Any) -> float:
+    return (a.double() - exact).abs().max().item()
