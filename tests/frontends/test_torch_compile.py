@@ -347,6 +347,15 @@ def overlapping(x):
     return windows * 2
 
 
+def test_the_loss_of_one_vector_is_a_scalar():
+    """PyTorch's decomposition of `multilabel_margin_loss` gives a vector of one element."""
+    loss = nn.MultiLabelMarginLoss(reduction="none")
+    target = torch.tensor([3, 0, -1, 1, 2, 2, 0, 0])
+    for shape in ((8,), (1, 8), (5, 8)):
+        x, labels = torch.rand(shape), target.expand(shape)
+        torch.testing.assert_close(compiled(loss)(x, labels), loss(x, labels))
+
+
 def test_a_float_that_changes_stays_in_irees(caplog):
     """AOT autograd asks Dynamo to trace again when a float cannot be a tensor."""
 

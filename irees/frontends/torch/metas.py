@@ -1,7 +1,8 @@
 """
 Shape rules and decompositions of operators that PyTorch cannot trace without them.
 
-Each is registered only if PyTorch has none, so a newer PyTorch keeps its own.
+Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. One of PyTorch's own
+decompositions gives another shape than eager, and is corrected.
 """
 
 from __future__ import annotations
@@ -100,6 +101,22 @@ def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> A
     return gradient
 
 
+def _like_eager(decomposition: Any) -> Any:
+    """`multilabel_margin_loss_forward` with one loss per row; PyTorch's has [1] for a vector."""
+
+    def corrected(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
+        losses, is_target = decomposition(x, target, reduction)
+        return losses if reduction else losses.reshape(x.shape[:-1]), is_target
+
+    return corrected
+
+
+def _correct(op: Any, key: DispatchKey, correction: Any) -> None:
+    if key in op.py_kernels:
+        op.py_kernels[key] = correction(op.py_kernels[key])
+        op._dispatch_cache.clear()
+
+
 def _register(op: Any, function: Any) -> None:
     if op not in op_implementations_dict:
         register_op_impl(op)(function)
@@ -117,6 +134,7 @@ _register(aten._ctc_loss.Tensor, ctc_loss_tensor)
 _register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
 _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
+_correct(aten.multilabel_margin_loss_forward.default, DispatchKey.Autograd, _like_eager)
 COMPOSITES |= {
     aten.replication_pad1d_backward.default: replication_pad_backward,
     aten.replication_pad2d_backward.default: replication_pad_backward,
