@@ -347,13 +347,14 @@ def overlapping(x):
     return windows * 2
 
 
-def test_the_loss_of_one_vector_is_a_scalar():
-    """PyTorch's decomposition of `multilabel_margin_loss` gives a vector of one element."""
+def test_the_loss_of_labels_up_to_the_first_minus_one():
+    """PyTorch's decomposition counts those behind it, too, and gives a vector for a vector."""
     loss = nn.MultiLabelMarginLoss(reduction="none")
-    target = torch.tensor([3, 0, -1, 1, 2, 2, 0, 0])
+    target = torch.tensor([3, 0, 0, 1, -1, 2, 0, 0])
     for shape in ((8,), (1, 8), (5, 8)):
         x, labels = torch.rand(shape), target.expand(shape)
         torch.testing.assert_close(compiled(loss)(x, labels), loss(x, labels))
+        torch.testing.assert_close(irees.compile(loss, (x, labels))(x, labels), loss(x, labels))
 
 
 def test_a_float_that_changes_stays_in_irees(caplog):

@@ -1,8 +1,9 @@
 """
 Shape rules and decompositions of operators that PyTorch cannot trace without them.
 
-Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. One of PyTorch's own
-decompositions gives another shape than eager, and is corrected.
+Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. One is replaced:
+PyTorch's decomposition of `multilabel_margin_loss_forward` adds terms of the labels behind the
+first -1, and gives a vector for a vector; eager does not.
 """
 
 from __future__ import annotations
@@ -101,25 +102,44 @@ def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> A
     return gradient
 
 
-def _like_eager(decomposition: Any) -> Any:
-    """`multilabel_margin_loss_forward` with one loss per row; PyTorch's has [1] for a vector."""
-
-    def corrected(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
-        losses, is_target = decomposition(x, target, reduction)
-        return losses if reduction else losses.reshape(x.shape[:-1]), is_target
-
-    return corrected
-
-
-def _correct(op: Any, key: DispatchKey, correction: Any) -> None:
-    if key in op.py_kernels:
-        op.py_kernels[key] = correction(op.py_kernels[key])
-        op._dispatch_cache.clear()
+def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
+    """
+    sum of max(0, 1 - x[j] + x[i]) / C over each label j in front of the first -1 and each class i
+    that is no label; the sum of rows (2), their mean (1), or each of them, a scalar for a vector.
+    """
+    rows, labels = (torch.atleast_2d(t) for t in (x, target))
+    classes = rows.shape[1]
+    torch._check(
+        x.dim() <= 2 and classes != 0 and x.shape == target.shape,
+        lambda: (
+            f"expected a vector or a matrix and labels of its shape, but got {list(x.shape)} "
+            f"and {list(target.shape)}"
+        ),
+    )
+    counts = (labels != -1).cumprod(1).bool()
+    index = torch.where(counts, labels, 0)
+    of_labels = rows.gather(1, index).unsqueeze(2)
+    every = torch.arange(classes, device=x.device)
+    is_label = ((index.unsqueeze(2) == every) & counts.unsqueeze(2)).any(1)
+    terms = (1.0 - of_labels + rows.unsqueeze(1)).clamp_min(0) / classes
+    left_out = is_label.unsqueeze(1) | ~counts.unsqueeze(2)
+    losses = torch.where(left_out, 0, terms).sum((1, 2))
+    if reduction:
+        losses = losses.mean() if reduction == 1 else losses.sum()
+    else:
+        losses = losses.reshape(x.shape[:-1])
+    return losses, is_label.to(x.dtype).reshape(x.shape)
 
 
 def _register(op: Any, function: Any) -> None:
     if op not in op_implementations_dict:
         register_op_impl(op)(function)
+
+
+def _replace(op: Any, function: Any) -> None:
+    op.py_kernels[DispatchKey.Autograd] = function
+    op._dispatch_cache.clear()
+    COMPOSITES[op] = function
 
 
 def _register_composite(op: Any, function: Any) -> None:
@@ -134,7 +154,7 @@ _register(aten._ctc_loss.Tensor, ctc_loss_tensor)
 _register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
 _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
-_correct(aten.multilabel_margin_loss_forward.default, DispatchKey.Autograd, _like_eager)
+_replace(aten.multilabel_margin_loss_forward.default, multilabel_margin_loss_forward)
 COMPOSITES |= {
     aten.replication_pad1d_backward.default: replication_pad_backward,
     aten.replication_pad2d_backward.default: replication_pad_backward,
