@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -89,5 +90,7 @@ def _settings() -> dict[str, Any]:
     """The settings of TorchDynamo, if it is imported; a copy alone has deleted ones, too."""
     if (config := sys.modules.get("torch._dynamo.config")) is None:
         return {}
-    copy = config.get_config_copy()
-    return {name: value if hasattr(config, name) else "deleted" for name, value in copy.items()}
+    found = config.get_config_copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some settings are deprecated
+        return {name: value if hasattr(config, name) else "" for name, value in found.items()}

@@ -15,10 +15,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from irees.errors import ArgumentError, UnsupportedError
+from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
+from .effects import Effects, refuse
 from .lengths import symbolic_lengths
 from .quantized import unpacked
 from .rewriting import Traceable
@@ -84,6 +85,8 @@ def export(
     with quiet(), torch.no_grad():
         try:
             return _exported(module, args, kwargs, dynamic_shapes)
+        except IreesError:
+            raise
         except Exception as error:
             if dynamic_shapes is None and decides_by_values(error):
                 with contextlib.suppress(Exception):
@@ -137,9 +140,17 @@ def _exported(
                 Traceable(),
                 symbolic_lengths(module),
             ):
-                return torch.export.export(
-                    plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
-                )
+
+                def once(program: Any = plain) -> Any:
+                    return torch.export.export(
+                        program, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+                    )
+
+                with Effects(plain) as effects:
+                    exported = once()
+                if found is None:
+                    refuse(effects, exported, once)
+                return exported
         except Exception as error:
             # The result has a class that PyTorch's pytrees do not know: registers each class once.
             if trees.register_named_in(error):
@@ -195,11 +206,8 @@ def as_module(program: Any) -> torch.nn.Module:
 
     try:
         parameters = inspect.signature(program)
-    except ValueError:
-        raise ArgumentError(
-            f"{getattr(program, '__name__', 'the function')} does not say its parameters",
-            hint="wrap it, as in lambda x: f(x)",
-        ) from None
+    except ValueError:  # a builtin, such as torch.sinh
+        parameters = inspect.signature(lambda *args, **kwargs: None)
     names = list(parameters.parameters)
     first = "self_" if "self" in names else "self"
 

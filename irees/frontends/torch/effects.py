@@ -1,0 +1,286 @@
+"""
+Changes of Python objects that `torch.export` drops.
+
+An exported program assigns no attribute and changes no list or dict, so that a later call does not
+see what an earlier one left there. `Effects` finds the changes; `refuse` raises an error for those
+on which results depend:
+
+    with Effects(module) as effects:
+        exported = torch.export.export(module, args)
+    refuse(effects, exported, export)
+
+| the program | |
+|---|---|
+| changes a list or a dict that is an argument | refused |
+| reads an attribute and assigns a tensor that depends on inputs or on the old value | refused |
+| reads an attribute and assigns a number with which it is traced otherwise | refused |
+| assigns a result for inspection, or a constant that it makes on first use | taken |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils._pytree import tree_map
+
+from irees.errors import UnsupportedError
+
+aten = torch.ops.aten
+
+Attribute = tuple[str, str]
+"""A submodule's name and the path of a value in it: `("layers.0", "cache['k']")`."""
+
+Number = int | float | bool | str | None
+
+_STANDARD = frozenset(vars(nn.Module()))
+"""Attributes of every module."""
+
+_COPIES = frozenset(
+    {"_to_copy", "to", "clone", "detach", "detach_", "alias", "contiguous", "lift_fresh_copy",
+     "lift_fresh", "lift"}
+)  # fmt: skip
+"""Operators whose result has the same values as their operand."""
+
+_MISSING = object()
+
+_SMALL = 64
+"""Constants up to this many elements are compared by value: a trace makes them anew."""
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The tensors and numbers in nested lists, tuples and dicts."""
+    if isinstance(value, list | tuple):
+        for i, each in enumerate(value):
+            yield from _leaves(each, f"{path}[{i}]")
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(each, f"{path}[{key!r}]")
+    elif value is None or isinstance(value, torch.Tensor | int | float | bool | str):
+        yield path, value
+
+
+def _differ(old: Any, new: Any) -> bool:
+    if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
+        return old is not new
+    return type(old) is not type(new) or old != new
+
+
+class Effects:
+    """Records how a module changes its attributes and its arguments' containers in a call."""
+
+    def __init__(self, root: nn.Module) -> None:
+        self.root = root
+        self.attributes: dict[Attribute, tuple[Any, Any]] = {}
+        """Changed attributes: what they were before the call, and are after it."""
+        self.arguments: list[str] = []
+        """Paths in the arguments that were changed, such as `args[1]['k']`."""
+
+    def _state(self) -> dict[Attribute, Any]:
+        return {
+            (name, path): value
+            for name, module in self.root.named_modules()
+            for attribute, whole in vars(module).items()
+            if attribute not in _STANDARD
+            for path, value in _leaves(whole, attribute)
+        }
+
+    def _begin(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        self._before = self._state()
+        self._given = dict(_leaves((args, kwargs), ""))
+
+    def _end(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
+        now = dict(_leaves((args, kwargs), ""))
+        self.arguments = [
+            f"{'args' if path.startswith('[0]') else 'kwargs'}{path[3:]}"
+            for path in self._given | now
+            if _differ(self._given.get(path, _MISSING), now.get(path, _MISSING))
+        ]
+        for place, new in self._state().items():
+            old = self._before.get(place, _MISSING)
+            if _differ(old, new):
+                self.attributes[place] = old, new
+
+    def changed(self) -> dict[Attribute, Any]:
+        """The new tensors and numbers of attributes that were there before the call."""
+        kinds = torch.Tensor | int | float | bool | str | None
+        pairs = self.attributes.items()
+        return {p: new for p, (old, new) in pairs if isinstance(new, kinds) and old is not _MISSING}
+
+    def __enter__(self) -> Effects:
+        self._hooks = [
+            self.root.register_forward_pre_hook(self._begin, with_kwargs=True),
+            self.root.register_forward_hook(self._end, with_kwargs=True),
+        ]
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+
+@contextmanager
+def _reads(root: nn.Module, places: list[Attribute]) -> Iterator[set[Attribute]]:
+    """The given attributes that are read before they are assigned."""
+    names = {id(module): name for name, module in root.named_modules()}
+    watched = {(place[0], _name(place)) for place in places}
+    read: set[Attribute] = set()
+    written: set[Attribute] = set()
+
+    def getattribute(module: Any, name: str) -> Any:
+        place = names.get(id(module), ""), name
+        if place in watched and id(module) in names and place not in written:
+            read.add(place)
+        return object.__getattribute__(module, name)
+
+    original = nn.Module.__setattr__
+
+    def setattribute(module: Any, name: str, value: Any) -> None:
+        if id(module) in names:
+            written.add((names[id(module)], name))
+        original(module, name, value)
+
+    nn.Module.__getattribute__ = getattribute  # type: ignore[method-assign]
+    nn.Module.__setattr__ = setattribute  # type: ignore[method-assign]
+    try:
+        yield read
+    finally:
+        del nn.Module.__getattribute__
+        nn.Module.__setattr__ = original  # type: ignore[method-assign]
+
+
+def _name(place: Attribute) -> str:
+    return place[1].partition("[")[0]
+
+
+def _value(root: nn.Module, place: Attribute) -> Any:
+    module, name = root.get_submodule(place[0]), _name(place)
+    return dict(_leaves(vars(module).get(name), name)).get(place[1])
+
+
+def _depends(exported: ExportedProgram, node: Any, place: Attribute) -> bool:
+    """Whether a value depends on inputs, or on the old value by more than a copy."""
+    kinds = {s.arg.name: s for s in exported.graph_signature.input_specs}
+    own = ".".join(filter(None, place))
+    todo, seen = [(node, True)], set()
+    while todo:
+        node, copied = todo.pop()
+        if node in seen or not isinstance(node, torch.fx.Node):
+            continue
+        seen.add(node)
+        if node.op == "placeholder":
+            spec = kinds[node.name]
+            if spec.kind is InputKind.USER_INPUT or (spec.target == own and not copied):
+                return True
+        name = getattr(node.target, "_opname", "")
+        if name not in ("sym_size", "sym_stride", "sym_numel"):
+            todo += [(each, copied and name in _COPIES) for each in node.all_input_nodes]
+    return False
+
+
+def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
+    """
+    Raises UnsupportedError if the program changes an argument's list or dict, or an attribute whose
+    new value a later call needs. `export` exports the program once more.
+    """
+    if effects.arguments:
+        raise UnsupportedError(
+            f"the program changes the list or dict at {effects.arguments[0]}, which a compiled "
+            "program does not",
+            hint="return the new values, or use torch.compile(backend='irees')",
+        )
+    changed = effects.changed()
+    if not changed:
+        return
+    traced, read = _traced_with_attributes(effects.root, list(changed), export)
+    suspects = {p: value for p, value in changed.items() if (p[0], _name(p)) in read}
+    outputs = traced.graph.output_node().args[0]
+    for place, node in zip(changed, outputs[len(outputs) - len(changed) :], strict=True):
+        is_tensor = isinstance(suspects.get(place), torch.Tensor)
+        if is_tensor and _depends(traced, node, place):
+            raise _stale(place)
+    _refuse_numbers(effects.root, suspects, exported, export)
+
+
+def _traced_with_attributes(
+    root: nn.Module, places: list[Attribute], export: Callable[[], Any]
+) -> tuple[ExportedProgram, set[Attribute]]:
+    """The program with the new attributes as further results, and those that it reads before."""
+    with _reads(root, places) as read:
+        hook = root.register_forward_hook(
+            lambda m, _, out: (out, [_value(root, p) for p in places])
+        )
+        try:
+            return export(), read
+        finally:
+            hook.remove()
+
+
+def _refuse_numbers(
+    root: nn.Module, values: dict[Attribute, Any], exported: ExportedProgram, export: Any
+) -> None:
+    """Raises if the program is traced otherwise after its attributes have their new numbers."""
+    numbers = {p: v for p, v in values.items() if not isinstance(v, torch.Tensor)}
+    plain = {p: v for p, v in numbers.items() if "[" not in p[1]}
+    if not plain:
+        return
+    old = {p: vars(root.get_submodule(p[0]))[p[1]] for p in plain}
+    try:
+        for (name, attribute), value in plain.items():
+            vars(root.get_submodule(name))[attribute] = value
+        again = export()
+    finally:
+        for (name, attribute), value in old.items():
+            vars(root.get_submodule(name))[attribute] = value
+    if _structure(again) != _structure(exported):
+        raise _stale(next(iter(plain)))
+
+
+def _structure(exported: ExportedProgram) -> list[Any]:
+    """What a graph computes: its operators, of which weights (by address) and which inputs."""
+    tensors = {**exported.state_dict, **exported.constants}
+    numbers: dict[Any, Any] = {}
+    found = []
+    specs = {s.arg.name: s for s in exported.graph_signature.input_specs}
+    for node in _needed(exported.graph):
+        if node.op != "placeholder":
+            numbers[node] = len(found)
+            found.append(
+                (str(node.target), str(tree_map(_named(numbers), (node.args, node.kwargs))))
+            )
+        elif isinstance(tensor := tensors.get(specs[node.name].target), torch.Tensor):
+            is_small = tensor.numel() <= _SMALL and not isinstance(tensor, nn.Parameter)
+            numbers[node] = str(tensor.tolist()) if is_small else tensor.data_ptr()
+        else:
+            numbers[node] = node.name
+    return found
+
+
+def _needed(graph: torch.fx.Graph) -> list[Any]:
+    """The nodes on which results depend, in order, with the in-place operators on such nodes."""
+    needed, todo = set[Any](), [graph.output_node()]
+    while todo:
+        needed.add(node := todo.pop())
+        todo += [each for each in node.all_input_nodes if each not in needed]
+        in_place = (u for u in node.users if getattr(u.target, "_opname", "").endswith("_"))
+        todo += [u for u in in_place if u.args[0] is node and u not in needed]
+    return [node for node in graph.nodes if node in needed]
+
+
+def _named(numbers: dict[Any, Any]) -> Callable[[Any], Any]:
+    return lambda x: f"%{numbers[x]}" if isinstance(x, torch.fx.Node) else x
+
+
+def _stale(place: Attribute) -> UnsupportedError:
+    attribute = ".".join(["self", *filter(None, place)])
+    return UnsupportedError(
+        f"the program reads {attribute} and assigns it, but later calls of a compiled program do "
+        "not see the new value",
+        hint="call the module once before if that is how it prepares itself, make the attribute a "
+        "buffer with register_buffer, or use torch.compile(backend='irees')",
+    )
