@@ -268,6 +268,34 @@ def test_acme_smooth(environment, tmp_path, target):
         assert ir.count("flow.executable ") == 1
 
 
+ATTENDED = """
+func.func @main(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x?x1xf32>,
+    %bias: tensor<3xf32>) -> tensor<2x?x1xf32> {
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %q, %c1 : tensor<2x?x8xf32>
+  %e = tensor.empty(%n) : tensor<2x?x1xf32>
+  %y = local.attention %q, %k, %v by %bias into %e : tensor<2x?x8xf32>, tensor<2x?x8xf32>,
+      tensor<2x?x1xf32>, tensor<3xf32>, tensor<2x?x1xf32> -> tensor<2x?x1xf32>
+  return %y : tensor<2x?x1xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu", "cuda-emulated"])
+def test_acme_attention(environment, tmp_path, target):
+    """A plug-in written from docs/plugins.md: windows of keys, and tile sizes of its own."""
+    path = tmp_path / "attended.mlir"
+    path.write_text(ATTENDED)
+    inputs = ["2x2x8xf32=0", "2x4x8xf32=1", "2x4x1xf32=1 2 3 4 5 6 7 8", "3xf32=0 0 -1000"]
+    call = [*(f"--input={each}" for each in inputs), "--expected-output=2x2x1xf32=1.5 2.5 5.5 6.5"]
+    run(environment, "run", str(path), f"--target={target}", *call, cache=tmp_path)
+    if target == "cpu":
+        assert "1x64x0x0x0" in run(environment, "explain", str(path), cache=tmp_path)
+        short = [f"--input={each}" for each in (inputs[0], "2x3x8xf32=1", *inputs[2:])]
+        with pytest.raises(AssertionError, match=r"the window of local.attention must lie inside"):
+            run(environment, "run", str(path), *short, cache=tmp_path)
+
+
 def test_acme_npu(environment, tmp_path):
     """A target of a plug-in, by its name on the command line."""
     path = tmp_path / "squashed.mlir"
