@@ -75,7 +75,7 @@ class Recorder:
     def _changes(self, module: ModuleOp) -> dict[str, list[str | None]]:
         """Returns the ops whose text differs from the latest one: name => [before, after]."""
         changed: dict[str, list[str | None]] = {}
-        for name, text in _printed(module):
+        for name, text in printed_ops(module):
             digest = hashlib.sha256(text.encode()).hexdigest()[:12]
             before = self.latest.get(name)
             if digest != before:
@@ -85,7 +85,7 @@ class Recorder:
         return changed
 
 
-def _printed(module: ModuleOp) -> Iterator[tuple[str, str]]:
+def printed_ops(module: ModuleOp) -> Iterator[tuple[str, str]]:
     """Yields the top-level ops by name; those without a name, and globals, as one."""
     rest: list[str] = []
     for op in module.ops:

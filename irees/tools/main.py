@@ -26,6 +26,7 @@ COMMANDS = {
     "check-module": "run the tests of a module that uses the check dialect",
     "bisect": "find the pass or the rewrite that makes a program wrong",
     "reduce": "make a program that is wrong as small as possible",
+    "diff": "show what a part of the pipeline changes, or how two programs differ",
     "report": "write an HTML page that shows how a program is compiled",
     "explain": "the phases of the compiler, or what it chose for a program",
     "cache": "show, verify, prune or clear the cache of compiled code",

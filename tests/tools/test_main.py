@@ -77,6 +77,7 @@ CALLS = {
     "compile": ("add.mlir", "-o", "add.irees"),
     "run": ("add.mlir", "--input=4xf32=1", "--input=4xf32=1"),
     "bench": ("add.mlir", "--benchmark-min-time=1x"),
+    "diff": ("add.mlir", "--at=after:fused"),
     "report": ("add.mlir", "-o", "add.html"),
     "bisect": ("add.mlir",),
     "reduce": ("add.mlir", "--command=true", "--seconds=1"),
