@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from irees.frontends.mlir import import_mlir
     from irees.frontends.onnx import import_onnx
     from irees.frontends.torch import import_torch
+    from irees.reports.report import report
     from irees.runtime.artifact import load
     from irees.runtime.program import Program
     from irees.runtime.services import set_num_threads
@@ -34,6 +35,7 @@ __all__ = [
     "import_onnx",
     "import_torch",
     "load",
+    "report",
     "set_num_threads",
     "tune",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "import_onnx": "irees.frontends.onnx",
     "import_torch": "irees.frontends.torch",
     "load": "irees.runtime.artifact",
+    "report": "irees.reports.report",
     "set_num_threads": "irees.runtime.services",
     "tune": "irees.tuning",
 }

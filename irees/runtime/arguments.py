@@ -358,3 +358,15 @@ def scalar_array(value: Any, dtype: np.dtype[Any], label: str) -> np.ndarray[Any
         raise ArgumentError(f"{label} is {value!r}, but must be {dtype.name}") from None
     except OverflowError:
         raise ArgumentError(f"{label} is {value!r}, which does not fit in {dtype.name}") from None
+
+
+def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) -> Any:
+    """A default value for an argument. Raises ArgumentError for a dynamic shape."""
+    if isinstance(spec, ScalarSpec):
+        return 0
+    if spec.dynamic:
+        raise ArgumentError(f"{spec.label} is {spec}: its size is not known", hint="use --input=")
+    shape = tuple(size for _, size in spec.static)
+    if spec.dtype.kind in "biu" or spec.dtype.name.startswith(("int", "uint")):
+        return np.zeros(shape, spec.dtype)
+    return random.standard_normal(shape).astype(spec.dtype)

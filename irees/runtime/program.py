@@ -12,6 +12,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from html import escape
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -378,6 +379,10 @@ class Program:
         if self.signature is not None:
             return f"<irees program {self.signature} on {self.target_kind}>"
         return f"<irees program with {', '.join(self.functions) or 'no functions'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the signature, and `explain`."""
+        return f"<p>{escape(repr(self))}</p><pre>{escape(self.explain())}</pre>"
 
     def __reduce__(self) -> Any:
         from irees.runtime.artifact import bytes_of, load_bytes

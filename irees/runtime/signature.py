@@ -287,8 +287,7 @@ class Signature:
         leaves = self.bind(args, kwargs)
         if self._is_pure:
             return self.assemble(self._as_given(flat(leaves), leaves), leaves)
-        states = [state[name] for name, _ in self.states]
-        results = flat([*leaves, *states, *draw_seeds(self.seeds)])
+        results = flat(self._completed(leaves, state))
         if any(results[result] is not None for result, _ in self.updates):
             # An interpreted program may return views of arguments that are about to change.
             results = [r.copy() if isinstance(r, np.ndarray) else r for r in results]
@@ -301,6 +300,16 @@ class Signature:
             if result >= 0 and results[result] is not None:
                 np.copyto(state[name], _as_numpy(results[result]))
         return self.assemble(results, leaves)
+
+    def flat(
+        self, state: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[Any]:
+        """The arguments of the flat form of a call. Raises ArgumentError for a wrong structure."""
+        return self._completed(self.bind(args, kwargs), state)
+
+    def _completed(self, leaves: list[Any], state: Mapping[str, Any]) -> list[Any]:
+        states = [state[name] for name, _ in self.states]
+        return [*leaves, *states, *draw_seeds(self.seeds)]
 
     @cached_property
     def _is_pure(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irees.runtime.arguments import zeros_or_random
 from irees.runtime.artifact import is_artifact
 from irees.runtime.program import Program
 from irees.runtime.services import num_threads
@@ -25,7 +26,7 @@ from irees.tools.common import (
     source_of,
     write_output,
 )
-from irees.tools.values import parse_values, zeros_or_random
+from irees.tools.values import parse_values
 
 SEED = 0
 BUDGET = 60.0

@@ -15,6 +15,7 @@ import numpy as np
 
 from irees.errors import ArgumentError
 from irees.options import Options
+from irees.runtime.arguments import zeros_or_random
 from irees.tools.common import (
     UsageError,
     add_inputs,
@@ -25,7 +26,7 @@ from irees.tools.common import (
     write_output,
 )
 from irees.tools.run import add_tolerance, expected_values, tolerance_of
-from irees.tools.values import Tolerance, compare, parse_values, zeros_or_random
+from irees.tools.values import Tolerance, compare, parse_values
 
 SEED = 0
 SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}

@@ -12,6 +12,7 @@ import numpy as np
 
 from irees.errors import ArgumentError
 from irees.options import Options
+from irees.runtime.arguments import zeros_or_random
 from irees.runtime.artifact import is_artifact, load
 from irees.runtime.device_program import DeviceProgram
 from irees.runtime.program import Program
@@ -25,7 +26,7 @@ from irees.tools.common import (
     source_for,
     source_of,
 )
-from irees.tools.values import parse_values, zeros_or_random
+from irees.tools.values import parse_values
 
 SEED = 0
 

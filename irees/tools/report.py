@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from irees.errors import ArgumentError
 from irees.options import Options
 from irees.tools.common import (
     add_inputs,
@@ -18,11 +14,6 @@ from irees.tools.common import (
     write_output,
 )
 from irees.tools.explain import inputs_of
-
-RESOURCES = "{-#"
-"""Begins the section of MLIR that has the weights."""
-MOST_CHARACTERS = 2000
-"""Characters of a line of the source that the page shows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,68 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compiles the program, times its kernels and writes the page. Raises an IreesError."""
     from irees.reports.page import page
+    from irees.reports.report import compiled, described, one_device
 
     path = source_of(arguments)
-    options = Options.make(**options_of(arguments))
-    if options.devices or options.target == "reference":
-        raise ArgumentError("a report is of one device", hint="leave out devices, name a target")
-    write_output(arguments.output, page(report(path, options, arguments)))
-    print(arguments.output)
-    return 0
-
-
-def report(path: str, options: Options, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Returns the data of the page."""
-    from importlib.metadata import version
-
-    from irees.compiler import compile
-    from irees.reports.record import recorded
-
+    options = one_device(Options.make(**options_of(arguments)))
     module = import_source(path)
     timed = arguments.measure and not options.trace_dispatch_tensors
-    program: Any = compile(module, **options.keywords() | {"time_dispatches": bool(timed)})
+    program = compiled(module, options, timed)
     inputs = inputs_of(program, arguments) if timed else None
-    explained = program.explain(inputs, function=arguments.function, as_data=True)
-    data = recorded(module, replace(options, time_dispatches=False))
-    rows = {row["name"]: row for row in explained["dispatches"]}
-    for kernel in data["kernels"]:
-        kernel |= _kernel(rows.get(kernel["name"], {}))
-    return data | {
-        "schema": 1,
-        "irees": version("irees"),
-        "target": str(options.target),
-        "source": {"name": path, "text": _shown(path)},
-        "memory": explained["memory"],
-    }
-
-
-def _shown(path: str) -> str:
-    """The text of the program, without weights."""
-    lines: list[str] = []
-    if path != "-":
-        with Path(path).open(errors="replace") as file:
-            while line := file.readline(MOST_CHARACTERS):
-                if line.startswith(RESOURCES):
-                    break
-                lines.append(line.rstrip("\n"))
-                while not line.endswith("\n") and (line := file.readline(MOST_CHARACTERS)):
-                    pass
-    return "\n".join(lines)
-
-
-def _kernel(row: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of a kernel, from a row of `Program.explain`."""
-    facts = [
-        f"{group['strategy']} {'x'.join(map(str, group['tiles']))}"
-        for group in row.get("groups", ())
-    ]
-    facts += [f"vector {row['vector']}"] if row.get("vector") else []
-    facts += [f"{row['gflops']:.1f} GFLOP/s"] if row.get("gflops") else []
-    facts += [f"{row['gigabytes']:.1f} GB/s"] if row.get("gigabytes") else []
-    seconds = row.get("seconds")
-    return {
-        "summary": row.get("summary"),
-        "facts": facts,
-        "rejected": [str(each) for each in row.get("rejected", ())],
-        "ms": None if seconds is None else 1000 * seconds,
-    }
+    made = described(module, program, options, path, inputs, arguments.function)
+    write_output(arguments.output, page(made.data))
+    print(arguments.output)
+    return 0

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, UnsupportedError
-from irees.runtime.arguments import ScalarSpec, TensorSpec
 from irees.runtime.dtypes import DTYPES, numpy_dtype
 
 MAX_BYTES = 1 << 34
@@ -48,18 +47,6 @@ def parse_values(text: str) -> list[Any]:
         return [_read_file(Path(value[1:]), shape, dtype)]
     array = _literal(value, shape, dtype, text)
     return [array if found[1] or not equals else array[()].item()]
-
-
-def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) -> Any:
-    """A default value for an argument. Raises ArgumentError for a dynamic shape."""
-    if isinstance(spec, ScalarSpec):
-        return 0
-    if spec.dynamic:
-        raise ArgumentError(f"{spec.label} is {spec}: its size is not known", hint="use --input=")
-    shape = tuple(size for _, size in spec.static)
-    if spec.dtype.kind in "biu" or spec.dtype.name.startswith(("int", "uint")):
-        return np.zeros(shape, spec.dtype)
-    return random.standard_normal(shape).astype(spec.dtype)
 
 
 def format_value(value: Any, limit: int = 1024) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import irees
+from irees.errors import ArgumentError
 from irees.reports.page import data_of
 from irees.tools.main import main
 
@@ -115,3 +119,44 @@ def test_a_browser_shows_it(page, tmp_path):
         )
         assert 'data-ready="yes"' in dom.stdout
         assert word in dom.stdout.replace(page, "")
+
+
+def test_of_a_text(tmp_path):
+    text = (EXAMPLES / "softmax.mlir").read_text()
+    made = irees.report(text)
+    assert made.data["source"] == {"name": "<text>", "text": text.rstrip("\n")}
+    assert made.data["kernels"][0]["ms"] is None  # sizes are dynamic, and no inputs were given
+    (kernel,) = irees.report(text, [np.ones((4, 512), np.float32)]).data["kernels"]
+    assert kernel["ms"] > 0
+    made.save(tmp_path / "report.html")
+    assert data_of((tmp_path / "report.html").read_text()) == made.data
+    assert made._repr_html_().startswith('<iframe srcdoc="&lt;!')
+    with pytest.raises(ArgumentError, match="a report is of one device"):
+        irees.report(text, target="reference")
+
+
+def test_of_a_pytorch_module():
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.norm = torch.nn.Embedding(9, 8), torch.nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            y = self.table(x)
+            return self.norm(y).exp() * 2
+
+    model = Model().train()
+    before = copy.deepcopy(model.norm.running_mean)
+    made = irees.report(model, (torch.tensor([[0, 8, 3], [2, 1, 1]]),)).data
+    assert all(kernel["ms"] > 0 for kernel in made["kernels"])
+    assert made["source"] == {"name": __file__, "text": Path(__file__).read_text().rstrip("\n")}
+    assert torch.equal(before, model.norm.running_mean)
+
+
+def test_a_notebook_shows_a_program():
+    program = irees.compile(EXAMPLES / "softmax.mlir")
+    shown = program._repr_html_()
+    assert shown.startswith("<p>&lt;irees program with ")
+    assert "main_dispatch_0" in shown

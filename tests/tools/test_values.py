@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from irees.errors import ArgumentError
-from irees.runtime.arguments import ScalarSpec, TensorSpec
-from irees.tools.values import Tolerance, compare, format_value, parse_values, zeros_or_random
+from irees.runtime.arguments import ScalarSpec, TensorSpec, zeros_or_random
+from irees.tools.values import Tolerance, compare, format_value, parse_values
 
 
 @pytest.mark.parametrize(
