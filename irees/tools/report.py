@@ -20,9 +20,9 @@ from irees.tools.common import (
 from irees.tools.explain import inputs_of
 
 RESOURCES = "{-#"
-"""Begins the section of MLIR that has the weights."""
+"""Start of the section of MLIR text that has the weights."""
 MOST_CHARACTERS = 2000
-"""Characters of a line of the source that the page shows."""
+"""Maximum characters of a source line that the page shows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     path = source_of(arguments)
     options = Options.make(**options_of(arguments))
     if options.devices or options.target == "reference":
-        raise ArgumentError("a report is of one device", hint="leave out devices, name a target")
+        raise ArgumentError(
+            "a report covers one device only", hint="omit --device and name a target"
+        )
     write_output(arguments.output, page(report(path, options, arguments)))
     print(arguments.output)
     return 0
@@ -88,7 +90,7 @@ def _shown(path: str) -> str:
 
 
 def _kernel(row: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of a kernel, from a row of `Program.explain`."""
+    """Returns the data that the page shows for a kernel, from a row of `Program.explain`."""
     facts = [
         f"{group['strategy']} {'x'.join(map(str, group['tiles']))}"
         for group in row.get("groups", ())

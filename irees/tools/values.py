@@ -55,7 +55,7 @@ def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) 
     if isinstance(spec, ScalarSpec):
         return 0
     if spec.dynamic:
-        raise ArgumentError(f"{spec.label} is {spec}: its size is not known", hint="use --input=")
+        raise ArgumentError(f"{spec.label} is {spec}: its size is dynamic", hint="use --input=")
     shape = tuple(size for _, size in spec.static)
     if spec.dtype.kind in "biu" or spec.dtype.name.startswith(("int", "uint")):
         return np.zeros(shape, spec.dtype)
@@ -79,7 +79,7 @@ def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[st
     if not isinstance(expected, np.ndarray):
         want = want.astype(have.dtype)
     elif isinstance(actual, bool | int | float | complex) and not isinstance(actual, np.generic):
-        # A number of Python has no width.
+        # A Python number has no width.
         have = have.astype(want.dtype)
     if have.dtype != want.dtype or have.shape != want.shape:
         described = f"{_type_text(have)}, expected {_type_text(want)}"
@@ -120,7 +120,7 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         return numpy_dtype(name)
     except UnsupportedError:
-        raise ArgumentError(f"{name!r} is no element type") from None
+        raise ArgumentError(f"{name!r} is not an element type") from None
 
 
 def _mlir_names() -> list[tuple[str, np.dtype[Any]]]:
