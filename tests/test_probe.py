@@ -259,7 +259,9 @@ def test_the_trip_counts_of_a_domain():
 def test_an_op_that_no_interface_lowers_does_not_reach_the_c_text(monkeypatch):
     """A phase refuses what its passes left, whoever inserted it."""
     monkeypatch.setattr(probe.Rows, "to_loops", staticmethod(lambda op, b: b.insert(op.clone())))
-    with pytest.raises(UnsupportedError, match=r"^<text>:3:3: error: probe.rows: no C for this op"):
+    with pytest.raises(
+        UnsupportedError, match=r"^<text>:3:3: error: probe.rows: this op has no C form"
+    ):
         irees.compile(ROWS)
     with pytest.raises(UnsupportedError, match="nothing lowers this op up to the end of phase co"):
         run_phases(get_context(), import_mlir(ROWS), Options(), to="codegen")

@@ -96,7 +96,7 @@ def in_order(affinities: Iterable[Affinity]) -> tuple[Affinity, ...]:
 
 
 def lead(affinities: Iterable[Affinity] | None) -> Affinity | None:
-    """Returns the affinity if there is exactly one, else None: the order of a set means nothing."""
+    """Returns the affinity if there is exactly one, else None: a set has no order to pick by."""
     found = set(affinities or ())
     return found.pop() if len(found) == 1 else None
 

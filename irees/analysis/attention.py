@@ -24,12 +24,12 @@ class AttentionRoles:
 
     @property
     def row(self) -> int:
-        """The loop of M that a workgroup has several iterations of; the last one."""
+        """The loop of M that is tiled: the last one. A workgroup runs several of its iterations."""
         return self.m[-1]
 
     @property
     def outer(self) -> tuple[int, ...]:
-        """The loops that a workgroup has one iteration of: batch, and M but for `row`."""
+        """The loops with one iteration per workgroup: batch, and M except `row`."""
         return (*self.batch, *self.m[:-1])
 
 

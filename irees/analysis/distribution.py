@@ -47,12 +47,12 @@ def root(buffer: SSAValue) -> SSAValue:
 
 
 def is_view(op: Operation) -> bool:
-    """Whether an op is a slice without steps, which a kernel can read where it lies."""
+    """Whether an op is a slice with unit strides, which a kernel can read in place."""
     return isinstance(op, tensor.ExtractSliceOp) and {*op.static_strides.get_values()} <= {1}
 
 
 def leads(op: Operation) -> bool:
-    """Whether an op is work enough for a kernel: a contraction, or an op whose model says so."""
+    """Whether an op justifies a kernel by itself: a contraction, or an op whose model says so."""
     if isinstance(op, linalg.GenericOp):
         return is_contraction(op)
     return getattr(loops_model_of(op), "leads", False)

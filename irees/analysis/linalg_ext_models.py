@@ -97,14 +97,14 @@ class Scan(Rows):
 
 
 class Scatter:
-    """iree_linalg_ext.scatter: its updates are in order, so it is not cut into tiles."""
+    """iree_linalg_ext.scatter: not tiled, since its updates are applied in order."""
 
     to_loops = named(f"{LOOPS}:lower_scatter")
     to_threads = named(f"{THREADS}.accumulating_rows:lower_scatter")
 
 
 class Attention:
-    """iree_linalg_ext.attention: batch and rows are parallel. A GPU pass of its own lowers it."""
+    """iree_linalg_ext.attention: batch and rows are parallel. A separate GPU pass lowers it."""
 
     @staticmethod
     def domain(op: ext.AttentionOp) -> Domain | None:

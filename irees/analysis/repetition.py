@@ -1,5 +1,5 @@
 """
-Finds the layers of a network: a run of ops in a block that repeats itself.
+Finds the layers of a network: a periodic run of ops in a block.
 
 Ops i and i + p are equal if they differ only in operands, and each operand of op i + p is
 
@@ -7,8 +7,8 @@ Ops i and i + p are equal if they differ only in operands, and each operand of o
 * the same value, which the run does not define: a mask, a table,
 * an equal constant, or another weight of the same type.
 
-A run is the longest sequence of such ops. Linear in the number of ops for each period; the periods
-tried are the most frequent distances between ops that are alike.
+A run is a maximal sequence of such ops. The search is linear in the number of ops for each period;
+it tries the most frequent distances between ops that differ only in operands.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from irees.blobs import Blob
 from irees.dialects.resources import blob_of
 
 MOST_PERIODS = 8
-"""Periods that are tried: layers of two kinds that alternate are one period."""
+"""Maximum number of periods to try. Two alternating kinds of layers form one period."""
 
 Related = Callable[[Blob, Blob], bool]
-"""Whether the weight of a layer is to the next layer what the other weight is to the first."""
+"""Whether two weights correspond: the second has the same role in the next layer."""
 
 
 def weight_of(value: SSAValue) -> Blob | None:
@@ -41,7 +41,7 @@ def weight_of(value: SSAValue) -> Blob | None:
 
 @dataclass(frozen=True)
 class Run:
-    """Ops `start` to `stop` of a sequence, which repeat themselves every `period` ops."""
+    """Ops `start` to `stop` of a sequence, which repeat every `period` ops."""
 
     start: int
     stop: int
@@ -49,12 +49,12 @@ class Run:
 
     @property
     def repeats(self) -> int:
-        """How many whole periods the run has."""
+        """The number of whole periods in the run."""
         return (self.stop - self.start) // self.period
 
 
 class Sequence:
-    """The ops of a block without constants, numbered, and what each is apart from operands."""
+    """The numbered ops of a block except constants, with a key of each op without its operands."""
 
     def __init__(self, block: Block):
         self.ops = [op for op in block.ops if not isinstance(op, arith.ConstantOp)]
@@ -72,7 +72,7 @@ class Sequence:
         return self.number.get(value.op) if isinstance(value, OpResult) else None
 
     def is_shifted(self, former: SSAValue, latter: SSAValue, period: int) -> bool:
-        """Whether a value is that of an op `period` ops before another."""
+        """Whether `latter` is the same result as `former`, of the op `period` ops later."""
         first, second = self.place(former), self.place(latter)
         if first is None or second is None or first + period != second:
             return False
@@ -94,7 +94,7 @@ class Sequence:
         )
 
     def longest_run(self, related: Related) -> Run | None:
-        """Returns the run that repeats itself most often, of the longest if several do."""
+        """Returns the run with the most ops after its first period; ties go to short periods."""
         best: Run | None = None
         for period in self._periods():
             start = None
@@ -141,7 +141,7 @@ class Sequence:
     def _region(
         self, region: Region, numbers: dict[SSAValue, int], captured: list[SSAValue]
     ) -> Hashable:
-        """The ops of a region, with values numbered by definition, captured ones by first use."""
+        """Returns a key of a region: values are numbered at their definition or first use."""
         parts: list[Hashable] = []
         for block in region.blocks:
             for argument in block.args:

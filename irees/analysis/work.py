@@ -7,8 +7,8 @@ structured ops of a function on tensors:
 * flops: trip count times arithmetic ops in the body, summed over ops. A multiply-add counts as two,
   exp, erf and other math functions as one each. Integer arithmetic counts in contractions only;
   elsewhere it computes indices.
-* bytes: the parts read of inputs (arguments, constants, tensors that a kernel loads), each element
-  once, plus outputs (results, tensors that a kernel stores). Temporaries cost nothing.
+* bytes: the elements read of inputs (arguments, constants, tensors that a kernel loads), each
+  counted once, plus outputs (results, tensors that a kernel stores). Temporaries cost nothing.
 
 Counts are None if they depend on a dynamic size, or if the function has loops.
 """

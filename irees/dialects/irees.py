@@ -202,7 +202,7 @@ class MmaSyncOp(IRDLOperation):
         sums = VectorType(i32 if element == i8 else f32, [4])
         words = VectorType(element, [1 if element == f32 else 4 if element == i8 else 2])
         if self.a0.type != words or self.sums.type != sums:
-            raise VerifyException(f"no product of {self.a0.type} into {self.sums.type}")
+            raise VerifyException(f"unsupported product of {self.a0.type} into {self.sums.type}")
 
 
 @irdl_op_definition
@@ -232,7 +232,7 @@ class WarpgroupSumsOp(IRDLOperation):
         assert isinstance(self.accumulator.type, WarpgroupAccumulatorType)
         rows, columns = self.accumulator.type.fragmented.get_shape()
         if rows != 64 or [r.type for r in self.sums] != [VectorType(f32, [4])] * (columns // 8):
-            raise VerifyException(f"a lane has {columns // 8} vectors of 4 sums")
+            raise VerifyException(f"expected {columns // 8} vectors of 4 sums per lane")
 
 
 @irdl_op_definition
@@ -258,7 +258,7 @@ class WarpgroupAccumulatorOp(IRDLOperation):
         assert isinstance(self.accumulator.type, WarpgroupAccumulatorType)
         rows, columns = self.accumulator.type.fragmented.get_shape()
         if rows != 64 or [v.type for v in self.sums] != [VectorType(f32, [4])] * (columns // 8):
-            raise VerifyException(f"a lane has {columns // 8} vectors of 4 sums")
+            raise VerifyException(f"expected {columns // 8} vectors of 4 sums per lane")
 
 
 @irdl_op_definition
@@ -306,12 +306,14 @@ class WarpgroupMmaOp(IRDLOperation):
         word = VectorType(b.element_type, [2])
         rows, columns, steps = self.shape if b.get_num_dims() == dims else (0, 0, 0)
         if not steps or steps % 16 or [v.type for v in self.words] != [word] * (steps // 4):
-            raise VerifyException(f"no product of {len(self.words)} words and {b}")
+            raise VerifyException(f"unsupported product of {len(self.words)} words and {b}")
         sums = VectorType(f32, [rows, columns])
         if columns not in (64, 128, 256) or self.matrix_c.type.fragmented != sums:
-            raise VerifyException(f"no sums of 64 x {columns} in {self.matrix_c.type.fragmented}")
+            raise VerifyException(
+                f"no accumulator of 64 x {columns}: {self.matrix_c.type.fragmented}"
+            )
         if len(list(self.matrix_c.uses)) != 1:
-            raise VerifyException("an accumulator that is added to has no other user")
+            raise VerifyException("expected the accumulator to have no other use")
 
 
 @irdl_op_definition
@@ -348,8 +350,8 @@ class InvokeOp(IRDLOperation):
     """
     Calls a function of a device's module, `@device::@function`, with tensors in device memory.
 
-    IREE holds the work that a device runs without the host in `stream.cmd.execute`; here it is a
-    function.
+    The function is the work that the device runs without the host. IREE: `stream.cmd.execute`,
+    which holds that work in a region.
     """
 
     name = "irees.invoke"
@@ -381,7 +383,7 @@ class InvokeOp(IRDLOperation):
 
     def verify_(self) -> None:
         if len(self.callee.nested_references.data) != 1:
-            raise VerifyException("expected a device and a function of it")
+            raise VerifyException("expected @device::@function")
 
 
 @irdl_op_definition
@@ -404,7 +406,7 @@ class CountersOp(IRDLOperation):
         kind = self.counters.type
         assert isinstance(kind, MemRefType)
         if kind.get_num_dims() != 1 or kind.get_shape()[0] < 1:
-            raise VerifyException("expected a row of counters, of a size that is known")
+            raise VerifyException("expected a 1-D memref of static size")
 
 
 Irees = Dialect(

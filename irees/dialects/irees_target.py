@@ -175,7 +175,7 @@ def _facts(kind: type[Target | GpuFacts], data: dict[str, Attribute]) -> dict[st
     for name, value in data.items():
         if name not in known:
             hint = f"use one of {', '.join(sorted(known))}"
-            raise ArgumentError(f"a target has no fact {name!r}", hint=hint)
+            raise ArgumentError(f"unknown target fact {name!r}", hint=hint)
         match value:
             case IntegerAttr():
                 small = value.type == BoolAttr.from_bool(True).type
@@ -187,5 +187,5 @@ def _facts(kind: type[Target | GpuFacts], data: dict[str, Attribute]) -> dict[st
                     word.data for word in value.data if isinstance(word, StringAttr)
                 )
             case _:
-                raise ArgumentError(f"fact {name!r} of a target is {value}")
+                raise ArgumentError(f"target fact {name!r} has the unsupported value {value}")
     return found

@@ -30,8 +30,8 @@ FEWEST_WORKGROUPS = "nvvm.minctasm"
 
 MATCHED_BITS = "irees.bits"
 """
-Attribute of `nvvm.match.sync`: the number of low bits in which lanes may differ. So many ballots
-take less time than the instruction, which takes one step per distinct value.
+Attribute of `nvvm.match.sync`: the number of low bits in which lanes may differ. One ballot per bit
+is faster than the instruction, which takes one step per distinct value.
 """
 
 
@@ -110,7 +110,7 @@ class MatchSyncOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.kind.data is not MatchSyncKind.ANY:
-            raise VerifyException("only `any` is known here")
+            raise VerifyException("only the kind `any` is supported")
 
 
 @irdl_op_definition
@@ -186,7 +186,7 @@ class FenceProxyOp(IRDLOperation):
     def verify_(self) -> None:
         space = self.space.word.data if self.space is not None else None
         if (self.kind.word.data, space) != ("async.shared", "cta"):
-            raise VerifyException("only what a workgroup shares has a fence: async.shared, cta")
+            raise VerifyException("only a fence of async.shared in space cta is supported")
 
 
 @irdl_op_definition
@@ -227,7 +227,7 @@ class MemoryBarrierOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.scope.word.data != "gpu":
-            raise VerifyException("only what a whole device sees is known here")
+            raise VerifyException("only the scope gpu is supported")
 
 
 @irdl_op_definition

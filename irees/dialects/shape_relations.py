@@ -162,7 +162,7 @@ def structured(op: LinalgStructuredOperation) -> Iterator[Relation | Window]:
 
 
 def own_loops(op: Operation) -> Iterator[Relation | Window]:
-    """The relations of an op with loops of its own, from the maps of its domain."""
+    """The relations of an op that defines its own loops, from the maps of its domain."""
     domain = domain_of(op)
     assert domain is not None
     yield from by_maps(op, list(zip(op.operands, domain.maps, strict=True)), domain.shorter)

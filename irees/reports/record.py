@@ -1,5 +1,5 @@
 """
-Records a compilation: what each pass changed, and which source line each line of C is from.
+Records a compilation: the changes of each pass, and the source line of each line of C.
 
 The module is printed after every pass, one top-level op at a time; in the code generation a pass
 sees one executable alone. Texts are stored once, by a digest of their content, since most passes
@@ -99,7 +99,7 @@ def printed_ops(module: ModuleOp) -> Iterator[tuple[str, str]]:
 
 
 def graph_of(module: ModuleOp) -> dict[str, Any]:
-    """Returns the dispatches of the program and which reads a result of which."""
+    """Returns the dispatch graph: a node per dispatch, an edge from each producer to its reader."""
     numbers: dict[Operation, int] = {}
     nodes: list[dict[str, Any]] = []
     edges: list[list[int]] = []
@@ -116,7 +116,7 @@ def graph_of(module: ModuleOp) -> dict[str, Any]:
 
 
 def _producers(value: SSAValue, seen: set[Operation]) -> Iterator[Operation]:
-    """Yields the dispatches that a value comes from, through views and other ops."""
+    """Yields the dispatches that a value depends on, through views and other ops."""
     if not isinstance(value, OpResult) or value.op in seen:
         return
     seen.add(value.op)
@@ -165,7 +165,7 @@ def recorded(module: ModuleOp, options: Options) -> dict[str, Any]:
 
 
 def _unmarked(text: str) -> dict[str, Any]:
-    """Splits a text from the locations of its lines."""
+    """Splits a text into its lines and their source locations."""
     lines: list[str] = []
     places: list[str | None] = []
     for line in text.splitlines():

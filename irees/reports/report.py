@@ -25,9 +25,9 @@ from irees.reports.page import page
 from irees.runtime.files import write_whole
 
 RESOURCES = "{-#"
-"""Begins the section of MLIR that has the weights."""
+"""Start of the section of MLIR text that has the weights."""
 MOST_CHARACTERS = 2000
-"""Characters of a line of the source that the page shows."""
+"""Maximum characters of a source line that the page shows."""
 SEED = 0
 
 
@@ -78,7 +78,9 @@ def report(
 def one_device(options: Options) -> Options:
     """The options. Raises ArgumentError for several devices, or for the interpreter."""
     if options.devices or options.target == "reference":
-        raise ArgumentError("a report is of one device", hint="leave out devices, name a target")
+        raise ArgumentError(
+            "a report covers one device only", hint="omit devices, and name a target"
+        )
     return options
 
 
@@ -160,7 +162,7 @@ def shown(path: str) -> str:
 
 
 def _kernel(row: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of a kernel, from a row of `Program.explain`."""
+    """Returns the data that the page shows for a kernel, from a row of `Program.explain`."""
     facts = [
         f"{group['strategy']} {'x'.join(map(str, group['tiles']))}"
         for group in row.get("groups", ())

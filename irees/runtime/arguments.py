@@ -365,7 +365,7 @@ def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) 
     if isinstance(spec, ScalarSpec):
         return 0
     if spec.dynamic:
-        raise ArgumentError(f"{spec.label} is {spec}: its size is not known", hint="use --input=")
+        raise ArgumentError(f"{spec.label} is {spec}: its size is dynamic", hint="use --input=")
     shape = tuple(size for _, size in spec.static)
     if spec.dtype.kind in "biu" or spec.dtype.name.startswith(("int", "uint")):
         return np.zeros(shape, spec.dtype)

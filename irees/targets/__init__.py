@@ -1,12 +1,12 @@
 """
-Cost models: the numbers by which passes decide what pays off on a processor.
+Cost models: the numbers by which passes decide whether a rewrite pays off on a processor.
 
     class CpuCosts:
         kc: int = cost(512, "steps of K", "guess")
 
-`cpu.py` has those of CPUs, `nvidia.py` those of NVIDIA GPUs, and `common.py` those that passes use
-for both. A pass reads `CPU.kc`. Facts of one machine, such as cache sizes, are in `Target`; limits
-that correctness or the compile time needs stay in the pass that has them.
+`cpu.py` has the model of CPUs, `nvidia.py` that of NVIDIA GPUs, and `common.py` the costs that are
+shared by both. A pass reads `CPU.kc`. Facts of one machine, such as cache sizes, are in `Target`.
+Limits for correctness or compile time are constants of their pass.
 """
 
 from __future__ import annotations

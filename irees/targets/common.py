@@ -34,10 +34,10 @@ class CommonCosts:
     elements."""
 
     extracted_ops: int = cost(16, "ops", "guess")
-    """Largest body that this pass duplicates for each read."""
+    """Largest body that `irees-compute-extracted-elements` duplicates for each read."""
 
     sibling_results: int = cost(4, "results", "derived: registers of accumulators")
-    """Maximum results of fused reductions: each has several registers while it is summed up."""
+    """Maximum results of fused reductions: each needs several accumulator registers."""
 
     # Kernels: `irees-form-dispatch-regions`.
 
@@ -48,7 +48,7 @@ class CommonCosts:
     """Maximum structured ops of a group."""
 
     splat_bytes: int = cost(1 << 28, "bytes", "guess")
-    """Size above which a kernel writes a splat constant when it is needed."""
+    """Size above which a splat constant is not stored; a kernel writes it when it is needed."""
 
     inline_constant_bytes: int = cost(256, "bytes", "IREE: the default")
     """Maximum size of a non-splat constant cloned into kernels."""
@@ -59,20 +59,20 @@ class CommonCosts:
     # Constants and shapes.
 
     folded_bytes: int = cost(64 << 10, "bytes", "guess")
-    """Largest result of constants that is always computed at compile time; a larger one only if its
-    operands are as large."""
+    """Largest result that is always constant-folded; a larger one is folded only if its operands
+    are as large."""
 
     most_folded_bytes: int = cost(1 << 20, "bytes", "guess")
-    """Largest result of constants that is computed at compile time at all."""
+    """Largest result that is constant-folded at all."""
 
     gathered_elements: int = cost(1 << 16, "elements", "guess")
-    """Largest result of a gather whose constant indices are computed at compile time."""
+    """Largest result of a gather whose indices are constant-folded."""
 
     vector_loop: int = cost(64, "iterations", "guess")
     """Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
 
     selected_elements: int = cost(256, "elements", "guess")
-    """Longest half of a row that is selected from, so that the row fuses, and not copied."""
+    """Maximum half row for a concat of two halves to become a select, which fuses, not a copy."""
 
     # Sorting.
 
@@ -80,30 +80,31 @@ class CommonCosts:
     """Largest k for which the first k elements of a sort become a top-k."""
 
     selection_ratio: int = cost(4, "1", "guess")
-    """Minimum ratio of the row length to k for that."""
+    """Minimum ratio of the row length to k for a sort to become a top-k."""
 
     merged_row: int = cost(32, "elements", "guess")
-    """Static row length below which one thread sorts by merging: counting digits would take
+    """Static row length below which one thread uses merge sort: counting digits would take
     longer."""
 
     wide_digit_row: int = cost(1024, "elements", "derived: 2048 counts against a pass over the row")
-    """Row length from which one thread sorts by wide digits: their counts cost less than an extra
-    pass."""
+    """Minimum row length for which one thread sorts by wide digits: their counts cost less than an
+    extra pass."""
 
     digit: int = cost(8, "bits", "guess")
     """Digit of a radix sort by one thread."""
 
     wide_digit: int = cost(11, "bits", "derived: three passes over 32 bits")
-    """The same for long rows."""
+    """Digit of a radix sort by one thread, for rows of at least `wide_digit_row`."""
 
     # Several devices: `irees-partition-pipeline`.
 
     flops_per_byte: int = cost(48, "flops per byte", "Cascade Lake: 1 GB/s at 75 to 120 GFLOP/s")
-    """Cost of a result byte: page faults limit writes to fresh memory. Halved, since other machines
-    fault in pages faster."""
+    """Cost of a result byte: page faults limit writes to fresh memory. Half of the measured value,
+    since other machines fault in pages faster."""
 
     stage_load_ratio: float = cost(1.05, "1", "guess")
-    """Ratio to the smallest possible maximum load of a stage, within which transfers decide."""
+    """Load-imbalance tolerance of pipeline stages: among partitions whose most loaded stage is
+    within this factor of the optimum, the one with the fewest transferred bytes wins."""
 
 
 COMMON = CommonCosts()

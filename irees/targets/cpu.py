@@ -23,7 +23,7 @@ class CpuCosts:
     """Loop overhead of a step of K."""
 
     load: float = cost(0.2, "cycles", "guess")
-    """Delay of concurrent multiply-adds by a load, on cores that start two loads per cycle."""
+    """Delay of concurrent multiply-adds by a load, on cores that issue two loads per cycle."""
 
     embedded_broadcast: float = cost(0.06, "cycles", "guess")
     """Delay by an embedded broadcast, which a multiply-add uses if no register is free."""
@@ -206,7 +206,7 @@ class CpuCosts:
     """Number of tiles that balances well over threads."""
 
     few_tiles: int = cost(4, "tiles", "guess")
-    """Number of tiles below which a transpose has few."""
+    """Number of tiles below which a transpose uses `short_read_tile`."""
 
     # Transposes within a tile: `irees-vectorize-structured-ops`.
 
@@ -233,21 +233,21 @@ class CpuCosts:
     # `irees-convert-conv2d-to-winograd`.
 
     layout_copy: int = cost(256, "flops per element", "derived: 4 cycles at 64 flops per cycle")
-    """Cost of copying one element into another layout. This assumes that blocks save all time of a
-    convolution; they save a part of it, but a copy between two ops that could fuse costs more than
-    four cycles."""
+    """Cost of copying one element into another layout. The comparison assumes that a blocked layout
+    saves all of a convolution's time. It saves only a part, but a copy between two ops that could
+    fuse costs more than four cycles."""
 
     assumed_dim: int = cost(64, "elements", "guess")
     """Assumed size of a dynamic dim in costs of layouts."""
 
     scattered_store: float = cost(1.5, "cycles", "guess")
-    """Cycles to write one element of the output apart from its neighbours."""
+    """Cycles to write one element of the output with a scalar store."""
 
     packed_copy: float = cost(0.125, "cycles", "guess")
-    """Cycles to pack one element at run time with its neighbours."""
+    """Cycles per element to pack at run time with vector copies."""
 
     unfolded_copy: float = cost(1.25, "cycles", "guess")
-    """Cycles to pack one element at run time by itself."""
+    """Cycles per element to pack at run time with scalar copies."""
 
     winograd_transform: float = cost(4.4, "cycles", "measured, processor not recorded")
     """Cycles to transform one tile element of one vector of channels, to or from the Winograd

@@ -53,8 +53,8 @@ class NvidiaCosts:
     """Blocks for `mma.sync`, in order of increasing operand traffic."""
 
     matrix_stages: tuple[int, ...] = cost((0, 1, 1, 1), "stages", "guess")
-    """Shared-memory stages of each of `matrix_blocks` without asynchronous copies; 0 leaves a
-    block out."""
+    """Shared-memory stages of each of `matrix_blocks` without asynchronous copies; 0 excludes a
+    block."""
 
     asynchronous_stages: tuple[tuple[int, ...], ...] = cost(
         ((3, 3, 0, 0), (0, 2, 4, 4)), "stages", "guess"
@@ -76,7 +76,7 @@ class NvidiaCosts:
     load_registers: int = cost(
         5, "registers", "ptxas, sm_80: 32 loads of halves spill beside 32 sums"
     )
-    """Registers of a thread for an element that it loads alone, from an address of its own."""
+    """Registers of a thread per scalar load that needs its own address."""
 
     wide_stages: int = cost(3, "stages", "guess")
     """The same for `mma.sync` on the block of several warpgroups."""
@@ -97,7 +97,7 @@ class NvidiaCosts:
     """Registers for the addresses of one copy of a thread."""
 
     cut_copy_registers: int = cost(5, "registers", "guess")
-    """More registers for a copy of a partial tile, whose address is clamped."""
+    """Additional registers for a copy of a partial tile, whose address is clamped."""
 
     cut_store_registers: int = cost(
         32, "registers", "ptxas, sm_90: spills with 256 columns and shared tiles"
@@ -109,40 +109,41 @@ class NvidiaCosts:
     l2_bytes_per_cycle: int = cost(
         48, "bytes per cycle and multiprocessor", "H200: 8192 cubed in bf16 reads 40 or more"
     )
-    """What a multiprocessor loads from the L2 cache."""
+    """L2 bandwidth of a multiprocessor."""
 
     block_ratio: float = cost(0.9, "1", "guess")
-    """Ratio of predicted cycles at which a block with more operand traffic is better."""
+    """Ratio of predicted cycles below which a block with more operand traffic is chosen."""
 
     shared_bytes_per_cycle: int = cost(128, "bytes per cycle", "32 banks of 4 bytes")
-    """What a multiprocessor reads from or writes to shared memory."""
+    """Shared-memory bandwidth of a multiprocessor."""
 
     shared_latency: int = cost(30, "cycles", "H200: a step of 1 x 4 sums takes 38")
-    """From a load of shared memory to the multiply-adds of its values."""
+    """Latency from a shared-memory load to the multiply-adds that use it."""
 
     multiply_latency: int = cost(2, "cycles", "H200: a step of 4 x 4 sums takes 61")
-    """Of one multiply-add of a thread, where one warp is on a scheduler."""
+    """Cycles per multiply-add of a thread if a scheduler has a single warp."""
 
     simt_rate: int = cost(90, "multiply-adds per cycle", "H200: 4096 cubed in f32 reaches 88")
     """Scalar multiply-adds per cycle of a multiprocessor with 128 lanes."""
 
     warpgroup_rate: int = cost(1843, "multiply-adds per cycle", "0.9 of the data sheet")
-    """Of `wgmma` on 16-bit elements."""
+    """Throughput of `wgmma` on 16-bit elements, per multiprocessor."""
 
     warpgroup_latency: int = cost(200, "cycles", "guess")
-    """From the copies of a step to its first product, and its last to the next step."""
+    """Latency from the copies of a step to its first product, plus from its last product to the
+    next step."""
 
     matrix_rate: int = cost(717, "multiply-adds per cycle", "0.7 of the data sheet of an A100")
-    """Of `mma.sync` on 16-bit elements."""
+    """Throughput of `mma.sync` on 16-bit elements, per multiprocessor."""
 
     matrix_points: int = cost(128, "sums", "PTX ISA: m16n8")
-    """Of one `mma.sync`."""
+    """Accumulators that one `mma.sync` updates."""
 
     matrix_cycles: int = cost(8, "cycles", "derived: 2,048 multiply-adds at 256 per scheduler")
-    """Between two `mma.sync` of a warp."""
+    """Issue interval of two `mma.sync` of a warp."""
 
     fragment_bytes: int = cost(32, "bytes of the reduction", "PTX ISA: m16n8k16")
-    """Of one `mma.sync`."""
+    """Reduction depth of one `mma.sync`, in bytes of an operand."""
 
     share_cycles: int = cost(2000, "cycles", "guess")
     """Time that sharing tiles adds to a workgroup: a fence, a counter, loads of partial sums."""
@@ -221,7 +222,8 @@ class NvidiaCosts:
     """Assumed elements per slice of a scatter if its size is dynamic."""
 
     scatter_bits: int = cost(24, "bits", "guess")
-    """Bits of the index of most targets of unknown size: such a sort has few digits."""
+    """Sort-key bits of a scatter into a target of dynamic size, if the linear index fits at run
+    time: few digits. Larger targets sort by the whole index."""
 
     network_row: int = cost(512, "elements", "guess")
     """Row length from which a sorting network uses as many threads as a radix sort."""
@@ -236,7 +238,7 @@ class NvidiaCosts:
     """Threads of a workgroup that sorts a row in its registers."""
 
     sort_wide_threads: int = cost(256, "threads", "derived: a thread per digit")
-    """Threads of a workgroup that sorts a part of a long row."""
+    """Threads of a workgroup that sorts a tile of a long row."""
 
     sort_wide_workgroups: int = cost(3, "workgroups", "ptxas, sm_80 and sm_90: spills with 4")
     """Such workgroups per multiprocessor: 80 registers per thread."""
@@ -248,7 +250,7 @@ class NvidiaCosts:
     """Threads that compute the prefix sums of one digit over the tiles of a row."""
 
     sort_items: tuple[int, ...] = cost((16, 12, 8, 4, 2), "elements", "derived: registers")
-    """Elements per thread of the parts of a long row, the most first."""
+    """Candidate elements per thread for the tiles of a long row, largest first."""
 
     sort_item_bytes: int = cost(128, "bytes", "ptxas, sm_80 and sm_90: spills with more")
     """Maximum bytes of the elements of a thread in registers: words and origins."""
@@ -263,7 +265,7 @@ class NvidiaCosts:
     """Cycles per warp to clear, scan and use the counts of a digit."""
 
     sort_tile_setup: int = cost(1000, "cycles", "guess: four barriers, two shared-memory chains")
-    """Cycles of a tile in which its warps wait for each other."""
+    """Cycles per tile in which its warps wait for each other."""
 
     sorted_row: int = cost(4096, "elements", "guess")
     """Elements of a row that one workgroup sorts; longer rows are sorted in runs and merged."""
@@ -280,16 +282,16 @@ class NvidiaCosts:
     """Bytes that one access to memory reads; elements farther apart need one access each."""
 
     wide_scan_threads: int = cost(256, "threads", "guess")
-    """Threads per workgroup where many scan a row."""
+    """Threads per workgroup if many workgroups scan a row."""
 
     scan_waves: int = cost(2, "workgroups per multiprocessor", "guess")
     """Maximum waves of workgroups that scan a row together."""
 
     scan_element: int = cost(60, "ns", "estimated: a load and a store of one thread in order")
-    """Cost of an element of a row that one thread scans."""
+    """Cost per element of a row that one thread scans."""
 
     scan_tile: int = cost(1200, "ns", "estimated: a global load, two barriers, five shuffles")
-    """Cost of a tile of a row that a workgroup scans: its latency, since nothing overlaps it."""
+    """Cost per tile of a row that a workgroup scans: its full latency, since nothing hides it."""
 
     scan_launch: int = cost(3000, "ns", "guess")
     """Cost of a second kernel that waits for the first."""
@@ -298,7 +300,7 @@ class NvidiaCosts:
     """Threads that a multiprocessor runs at a time."""
 
     assumed_scan: int = cost(1 << 16, "elements", "guess")
-    """Assumed length of a row if it is dynamic: large, since a short row loses only a launch."""
+    """Assumed length of a scanned row if dynamic: large, since a short row loses only a launch."""
 
     # Few results: `irees-split-reductions`, `irees-decompose-attention`.
 
@@ -306,16 +308,16 @@ class NvidiaCosts:
     """Minimum iterations of a slice of a reduction: fewer do not pay for a workgroup."""
 
     least_slices: int = cost(4, "slices", "guess")
-    """Minimum slices that pay for the second kernel."""
+    """Minimum slices for which a split reduction pays for its second kernel."""
 
     block_results: int = cost(1024, "results", "guess")
     """Minimum results of a contraction per workgroup."""
 
     tiled_features: int = cost(256, "features", "guess")
-    """Maximum features of a query or a value of which a workgroup keeps tiles."""
+    """Maximum features of a query or a value for tiled attention."""
 
     private_elements: int = cost(32, "elements", "guess")
-    """Exclusive maximum of a tensor that is kept in the registers of a thread
+    """Exclusive maximum size of a tensor that a thread keeps in registers
     (`irees-gpu-alloc-private-memory-for-dps-ops`)."""
 
 

@@ -1,11 +1,11 @@
 """
-Finds what makes a program wrong: a phase, a pass, a single rewrite, or the printer.
+Bisects a miscompilation to a phase, a pass, a single rewrite, or the printer.
 
-The compiled program is wrong. After which step does the interpreter give the wrong results, too? A
-step is one pass on the module, or on one executable in the code generation. The state after any
-step can be interpreted, so mandatory passes and analyses are found like optional ones. Within an
-optional pass, the number of rewrites is bisected in the same way (`irees.rewrites`). If the state
-after the last step is right, the fault is in the printed text or in the C compiler.
+A step is one pass on the module, or, in code generation, on one executable. The interpreter can run
+the IR after any step, so the search finds the first step after which its results are wrong, be the
+pass mandatory or optional. Within an optional pass, the number of rewrites is bisected in the same
+way (`irees.rewrites`). If the IR after the last step is right, the fault is in the printed text or
+in the C compiler.
 
 Probes that cannot be interpreted are skipped. LLVM: `-opt-bisect-limit`; MLIR: `mlir-reduce` and
 debug counters.
@@ -39,14 +39,14 @@ from irees.testing.faults import watch_rewrites
 from irees.testing.isolation import Died, isolated
 
 TIMEOUT = 600.0
-"""Seconds that one run of the compiled program may take."""
+"""Time limit of one run of the compiled program, in seconds."""
 CONTEXT = 3
 """Lines of IR shown around a change."""
 
 OVERWRITTEN = "it writes to an argument that it does not update"
 
 Check = Callable[[Sequence[Any]], list[str]]
-"""Returns the differences of results from what is expected."""
+"""Compares results with the expected ones; returns one line per difference."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Verdict:
 
 
 def kind_of(verdict: Verdict) -> str | None:
-    """Returns how a program is wrong: it differs, traps, dies, or does not compile; None if not."""
+    """Returns the kind of failure (it differs, traps, dies, does not compile), or None."""
     if verdict.state != "bad":
         return None
     for kind in ("traps", "killed", "no answer", "InternalError"):
@@ -81,7 +81,7 @@ class Step:
 
 @dataclass
 class Finding:
-    """What makes the program wrong, and how that was seen."""
+    """The culprit that bisection found, with the evidence."""
 
     what: Literal["nothing", "source", "pass", "rewrite", "text", "C compiler", "unknown"]
     detail: str
@@ -119,7 +119,7 @@ class _Stopped(BaseException):
 
 @dataclass
 class Bisection:
-    """A program, a call of it, and what is expected of the results."""
+    """A program, the arguments of a call, and the check of its results."""
 
     module: ModuleOp
     options: Options
@@ -131,14 +131,14 @@ class Bisection:
 
     def find(self) -> Finding:
         """
-        Returns what makes the program wrong.
+        Returns the culprit.
 
         Raises ArgumentError for a program for several devices, and the errors of a compilation
         that are not a bug of irees.
         """
         if self.options.devices or self.options.target == "reference":
             raise ArgumentError(
-                "only programs for one device are bisected", hint="leave out devices"
+                "only programs for one device can be bisected", hint="omit --device"
             )
         compiled = self._compiled(self.options)
         self.log.append(f"compiled: {compiled.state} {compiled.detail}".strip())
@@ -150,7 +150,7 @@ class Bisection:
         except InternalError as error:
             if getattr(error, "pass_name", None) is not None:
                 return self._failed(error)
-            # A check failed. What it checks may be wrong since an earlier pass.
+            # A check failed; an earlier pass may have caused it.
             failure = error.message
         steps = self.steps
         source = self._interpreted(self.module)
@@ -180,8 +180,8 @@ class Bisection:
 
     def fault(self, phase: str | None) -> str | None:
         """
-        Returns how the program is wrong, in a word, or None: interpreted after a phase, or compiled
-        for None.
+        Returns the kind of failure, or None. Interprets the program after a phase; without a phase,
+        runs the compiled program.
         """
         if phase is None:
             return kind_of(self._compiled(self.options))
@@ -193,7 +193,7 @@ class Bisection:
         return Finding(what, detail, log=self.log, **more)
 
     def _failed(self, error: InternalError) -> Finding:
-        """A pass that raises, or leaves invalid IR."""
+        """Returns the finding for a pass that raises or leaves invalid IR."""
         name = str(getattr(error, "pass_name", ""))
         for phase, each in _passes(self.options):
             for one in (one for one in each if one.name == name):
@@ -202,7 +202,7 @@ class Bisection:
         return self._found("unknown", error.message)
 
     def _behind_passes(self, compiled: Verdict) -> Finding:
-        """All passes are right."""
+        """Returns the finding if all passes are right: the printer or the C compiler."""
         if self._compiled(replace(self.options, opt_level=0)).state == "good":
             return self._found("C compiler", compiled.detail)
         return self._found("text", compiled.detail)
@@ -242,11 +242,12 @@ class Bisection:
 
     def _first_bad(self, good: int, bad: int, verdict: Callable[[int], Verdict]) -> int | None:
         """
-        Returns the first bad number behind a good one; None if what lies between is unresolved.
+        Returns the first bad number after a good one; None if all numbers in between are
+        unresolved.
         """
         while bad - good > 1:
             middle = (good + bad) // 2
-            # The numbers nearest to the middle first.
+            # Probe the numbers nearest to the middle first.
             for number in sorted(range(good + 1, bad), key=lambda n: abs(n - middle)):
                 found = verdict(number)
                 self.log.append(f"{number}: {found.state} {found.detail}".strip())
@@ -282,7 +283,7 @@ class Bisection:
 
             failed = run_phases(get_context(), module, self.options, listener=listener, after=after)
         if failed:
-            # They were left out, and the others ran again from the start.
+            # `run_phases` dropped the failed passes and restarted: record the steps anew.
             self.log.append(f"left out, because they fail: {', '.join(sorted(failed))}")
             disabled = (*self.options.disable_pass, *failed)
             self.options = replace(self.options, disable_pass=disabled)

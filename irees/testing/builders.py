@@ -80,7 +80,7 @@ def generic(
 
 
 def embeddings(value: Value, dims: Sequence[Dim]) -> list[tuple[int, ...]]:
-    """Returns the ways to index a value with loops of these sizes: a loop per dim of it."""
+    """Returns the possible indexings of a value by loops of these sizes: one loop per dim."""
     found: list[tuple[int, ...]] = []
     for places in permutations(range(len(dims)), len(value.dims)):
         if all(dims[p] == d for p, d in zip(places, value.dims, strict=True)):

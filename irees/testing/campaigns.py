@@ -1,12 +1,12 @@
 """
-Fuzzes passes: random programs, the interpreter before and after, and a count of what was rewritten.
+Fuzzes passes: compares interpreted random programs before and after, and counts the rewritten ones.
 
     from irees.testing.campaigns import fuzz
 
     def test_my_pass():
         fuzz(MyPass())
 
-A pass that never changed a program was not tested, so that is a failure, too.
+A campaign in which the pass changed no program fails too: it tested nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from irees.testing.peepholes import alone, peepholes, sweep
 from irees.testing.strategies import FLOATS, INTEGERS, Program, module_text, modules
 
 EXAMPLES = 500
-"""Programs that are drawn by default."""
+"""Default number of programs to draw."""
 
 
 @dataclass
 class Campaign:
-    """What a campaign did: programs that were run, and those that some pass changed."""
+    """Counts of a campaign: programs that ran, and programs that some pass changed."""
 
     programs: int = 0
     changed: int = 0
@@ -44,11 +44,11 @@ class Campaign:
 
 
 class WrongRewriteError(AssertionError):
-    """A pass changed what a program computes, failed, or left invalid IR."""
+    """A pass changed the results of a program, raised an error, or left invalid IR."""
 
 
 class NeverRewroteError(AssertionError):
-    """No program was changed, so nothing was tested."""
+    """The passes changed no program, so the campaign tested nothing."""
 
 
 def fuzz(
@@ -59,14 +59,14 @@ def fuzz(
     ops: Sequence[str] = (),
 ) -> Campaign:
     """
-    Runs passes, in order, on random programs and compares what these compute before and after.
+    Runs passes, in order, on random programs and compares their results before and after.
 
-    First comes each scalar op on each pair of special numbers and arguments (`sweep`). Half of the
+    First runs each scalar op on each pair of special numbers and arguments (`sweep`). Half of the
     random programs are bodies of several scalar ops (`peepholes`), half are tensor programs with
     dynamic shapes (`modules`). `ops` restricts both, to builders such as "matmul" or to scalar ops
     such as "arith.mulf". No new program is drawn after `seconds`.
 
-    Raises WrongRewriteError with the smallest program that was found, and NeverRewroteError if no
+    Raises WrongRewriteError with the smallest failing program, and NeverRewroteError if no
     pass changed any program.
     """
     done, start = Campaign(), time.monotonic()

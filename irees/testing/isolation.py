@@ -1,7 +1,7 @@
 """
 Runs a function in a child process, which may be killed by a signal or never end.
 
-Imports nothing beyond irees and Python: `irees bisect` runs where Hypothesis is not installed.
+Imports only irees and the standard library: `irees bisect` must run without Hypothesis.
 """
 
 from __future__ import annotations

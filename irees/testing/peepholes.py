@@ -1,11 +1,11 @@
 """
-Bodies of scalar ops, for rewrites of a few ops on their operands.
+Random bodies of scalar ops, to test peephole rewrites.
 
-A program applies one body to tensors of one element type and returns all of its scalars. Constants
-are those that rewrites are about: 0, -0, 1, 2, infinities, NaN, the least and the greatest
-integers, the width. Inputs hold the same values. Nothing is rounded differently by two evaluations
-of one op, so results are compared bit by bit, and a rewrite that holds for real numbers only is
-found. `sweep` has each op on each pair of an argument, the same argument, another one and each
+A program applies one body to tensors of one element type and returns all scalars of the body.
+Constants are the special values of rewrites: 0, -0, 1, 2, infinities, NaN, the smallest and largest
+integers, the bit width. Inputs hold the same values. Two evaluations of one op round alike, so
+results are compared bit by bit, which exposes rewrites that are valid for real numbers only.
+`sweep` applies each op to each pair of an argument, the same argument, another one and each
 constant; `peepholes` draws deeper bodies, in which operands repeat.
 
     %s0 = arith.mulf %x0, %c2 ; %s1 = arith.subf %s0, %s0 ; %s2 = arith.cmpf oeq, %s1, %x0
@@ -43,7 +43,7 @@ SHIFTS = ("shl", "shr")
 
 
 def numbers_of(element: str) -> list[Any]:
-    """Returns the numbers that rewrites of an element type are about."""
+    """Returns the special numbers of an element type."""
     if element in FLOATS:
         return [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, math.inf, -math.inf, math.nan]
     bits = BITS[element]
@@ -127,7 +127,7 @@ class Peephole:
 
 
 class Special(Program):
-    """A program whose inputs hold the numbers that rewrites are about."""
+    """A program whose inputs hold the special numbers."""
 
     def inputs(self) -> list[np.ndarray]:
         """Returns the inputs, which depend on the seed only."""
@@ -202,7 +202,7 @@ def _spelled(element: str, ops: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def alone(program: Program) -> Iterator[Program]:
-    """Yields a program of `sweep` for each of its results."""
+    """Splits a program of `sweep`: yields one program per result."""
     lines = program.text.splitlines()
     body = [line.strip() for line in lines if line.startswith("    %")]
     element = program.arguments[0].element

@@ -5,10 +5,10 @@ A case is a module and arguments of one function. Each transformation proposes s
 kept if it verifies and the caller still finds it interesting. From coarse to fine:
 
     fewer results; an earlier end; values before a point become arguments, with the values that the
-    interpreter computes; single values become arguments; ops become one of their operands; sizes
-    shrink, equal ones together; arguments become simple numbers; attributes go
+    interpreter computes; single values become arguments; ops are replaced by one of their operands;
+    sizes shrink, equal ones together; arguments become simple numbers; attributes are dropped
 
-until none of them finds anything more, or the time is up. Zeller and Hildebrandt, "Simplifying and
+until no transformation makes progress, or the time is up. Zeller and Hildebrandt, "Simplifying and
 isolating failure-inducing input" (2002); MLIR: `mlir-reduce`.
 """
 
@@ -42,7 +42,7 @@ from irees.transforms.utils.tensors import TensorBuilder
 from irees.verification import verify
 
 SMALL_SIZES = (1, 2, 3, 4, 5, 8, 16)
-"""Sizes that a dim may shrink to, besides half of what it is."""
+"""Sizes that a dim may shrink to, besides half of its size."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Reduction:
     _end: float = 0.0
 
     def run(self) -> Case:
-        """Returns the smallest case that was found."""
+        """Returns the smallest interesting case found."""
         self._end = time.monotonic() + self.seconds
         steps = (
             self._other_functions, self._results, self._end_earlier, self._begin_later,
@@ -100,7 +100,7 @@ class Reduction:
             verify(case.module)
             kept = self.interesting(case)
         except Exception:
-            # A proposal may be no program at all.
+            # A proposal may not even be a valid program.
             return False
         if kept:
             self.case = case
@@ -135,7 +135,7 @@ class Reduction:
                 good = middle
 
     def _begin_later(self) -> None:
-        """Makes all values that are computed before a point arguments."""
+        """Turns all values that are computed before a point into arguments."""
         low, high = 0, len(_body(self.case)) - 1
         while low < high:
             middle = (low + high + 1) // 2
@@ -155,7 +155,7 @@ class Reduction:
             place = min(place, len(_body(self.case)) - 1) - 1
 
     def _operands(self) -> None:
-        """Replaces ops, also those of bodies, by an operand of the same type."""
+        """Replaces ops, including those in bodies, by an operand of the same type."""
         place = 0
         while place < len(list(_all_ops(self.case))) and not self._is_late():
             count = len(list(_all_ops(self.case)))
@@ -172,7 +172,7 @@ class Reduction:
                     break
 
     def _numbers(self) -> None:
-        """Makes arguments ones, or small numbers that differ."""
+        """Replaces the elements of arguments by ones, or by small distinct numbers."""
         for place, value in enumerate(self.case.inputs):
             array = np.asarray(value)
             counted = (np.arange(array.size) % 5 + 1).reshape(array.shape)
@@ -193,8 +193,8 @@ class Reduction:
 
 def is_defined(case: Case) -> bool:
     """
-    Whether the results depend on nothing that is uninitialized: they stay when every tensor.empty
-    is filled with a number. A reduced program without this would differ for another reason.
+    Whether the results depend on no uninitialized memory: they stay the same if every tensor.empty
+    is filled with a number. Otherwise, a reduced program could differ for another reason.
     """
     filled = case.module.clone()
     for op in list(filled.walk()):
@@ -256,7 +256,7 @@ def _returning(
 
 
 def _cleaned(case: Case) -> Case:
-    """Erases dead ops and arguments, in place; returns the case with those that are left."""
+    """Erases dead ops and arguments, in place; returns the case with the remaining arguments."""
     for op in reversed(list(_block(case).ops)):
         dead = not any(result.uses for result in op.results)
         if op.results and dead and is_side_effect_free(op):
@@ -274,7 +274,7 @@ def _cleaned(case: Case) -> Case:
 
 
 def _with_arguments(case: Case, places: Sequence[int]) -> Case | None:
-    """Makes the results of ops arguments, with the values that the interpreter computes."""
+    """Turns the results of ops into arguments, with the values that the interpreter computes."""
     copy = Case(case.module.clone(), case.function, case.inputs)
     ops, chosen = _body(copy), set(places)
     inside = [ops[place] for place in chosen]
@@ -304,7 +304,7 @@ def _top(op: Operation, block: Block) -> Operation:
 
 
 def _computed(case: Case, numbers: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
-    """Interprets values: results, by their numbers, of ops."""
+    """Interprets the given results of ops; returns their values."""
     found = _returning(case, lambda _, ops: [ops[place].results[i] for place, i in numbers])
     assert found is not None
     return tuple(Interpreter(found.module).call(found.function, *found.inputs))

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--benchmark-repetitions", type=int, default=5)
     parser.add_argument("--benchmark-format", choices=("console", "json"), default="console")
     parser.add_argument(
-        "--tune", action="store_true", help="look for faster tiles, and time what was found"
+        "--tune", action="store_true", help="search for faster tiles, and time the result"
     )
     parser.add_argument("--tune-budget", type=float, default=BUDGET, metavar="SECONDS")
     parser.add_argument(
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.benchmark_repetitions < 1:
         raise UsageError("--benchmark-repetitions must be at least 1")
     if arguments.output and not arguments.tune:
-        raise UsageError("-o is for what --tune finds", hint="use irees compile -o")
+        raise UsageError("-o requires --tune", hint="use irees compile -o")
     program = program_of(arguments)
     function = function_of(program, arguments.function)
     values = [value for text in arguments.input for value in parse_values(text)]

@@ -30,7 +30,7 @@ from irees.tools.values import Tolerance, compare, parse_values
 
 SEED = 0
 SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-"""By how much of the largest element a result may differ, by element type."""
+"""Tolerance by element type: the allowed difference as a fraction of the largest element."""
 AGAINST = ("reference", "opt0")
 
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         choices=AGAINST,
         default=AGAINST[0],
-        help="what is right without --expected-output: the interpreted program, or the program "
+        help="the reference without --expected-output: the interpreted program, or the program "
         "compiled without optional rewrites",
     )
     parser.add_argument("-o", "--output", metavar="CASE", help="write a lit case of the bad pass")
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was found. Raises an IreesError."""
+    """Prints the finding. Raises an IreesError."""
     from irees.build import make_interpretable
     from irees.testing.bisecting import Bisection
 
@@ -82,8 +82,8 @@ def differences(results: Sequence[Any], expected: Sequence[Any], rules: Toleranc
     """
     Returns a line for each result that is wrong.
 
-    Without a tolerance of the command line, floats may differ by a share of the largest element:
-    fast math sums in another order than the interpreter.
+    Without a tolerance on the command line, floats may differ by a fraction of the largest element
+    (`SHARES`): fast math sums in another order than the interpreter.
     """
     if len(results) != len(expected):
         return [f"{len(results)} results instead of {len(expected)}"]
@@ -104,7 +104,7 @@ def _scaled(rules: Tolerance, right: Any) -> Tolerance:
 
 
 def call_of(module: Any, arguments: argparse.Namespace) -> tuple[str, list[Any]]:
-    """The function of a command line, and values for its arguments."""
+    """Returns the function that a command line names, and values for its arguments."""
     from irees.backends.reference.backend import ReferenceProgram
 
     functions = ReferenceProgram(module.clone()).functions
@@ -126,12 +126,12 @@ def example_inputs(name: str, specs: Sequence[Any]) -> list[Any]:
     random = np.random.default_rng(SEED)
     for number, spec in enumerate(specs):
         if spec is None:
-            raise ArgumentError(f"argument {number} of {name} is no tensor or number")
+            raise ArgumentError(f"argument {number} of {name} is neither a tensor nor a number")
     return [zeros_or_random(spec, random) for spec in specs]
 
 
 def _right(module: Any, name: str, inputs: list[Any], arguments: argparse.Namespace) -> list[Any]:
-    """The results that are taken as right."""
+    """Returns the reference results."""
     from irees.compiler import compile
 
     options = options_of(arguments)

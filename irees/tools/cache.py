@@ -42,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _size(text: str) -> int:
     if (found := re.fullmatch(r"(\d{1,15})([KMG]?)B?", text.upper())) is None:
-        raise ArgumentError(f"--max-size={text} is no size", hint="write 100M or 2G")
+        raise ArgumentError(f"--max-size={text} is not a size", hint="write 100M or 2G")
     return int(found[1]) * _UNITS[found[2]]

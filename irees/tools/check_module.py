@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.function is not None:
         tests = {name: found for name, found in tests.items() if name == arguments.function}
     if not tests:
-        raise ArgumentError("the module has no function without arguments that checks something")
+        raise ArgumentError(
+            "no tests found: a test is a function without arguments that contains 'check' ops"
+        )
     with progress():
         program = compile(module, **options_of(arguments))
     print(f"[==========] Running {len(tests)} tests.")
@@ -136,7 +138,7 @@ def _check(op: Any, block: Any, first: int) -> tuple[list[Any], Check]:
 
     kind = op.name.removeprefix("check.expect_")
     if kind not in (*_PAIRS, *_SINGLES):
-        raise UnsupportedError("this check is not known", op=op)
+        raise UnsupportedError("unknown check op", op=op)
     operands = list(op.operands)
     facts = {**op.attributes, **op.properties}
     if kind.endswith("_const"):

@@ -87,7 +87,10 @@ def add_remarks(parser: argparse.ArgumentParser) -> None:
     """Adds `--remarks` and `--remarks=json`; the next word is never taken as the value."""
     settings: dict[str, Any] = {"action": "store_const", "dest": "remarks"}
     parser.add_argument(
-        "--remarks", const="text", help="say what was chosen and why, on standard error", **settings
+        "--remarks",
+        const="text",
+        help="print the compiler's decisions, with reasons, to standard error",
+        **settings,
     )
     parser.add_argument(
         "--remarks=json", const="json", help="the same as one JSON object per line", **settings
@@ -105,7 +108,7 @@ def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Adds `--input` of a command that can do without."""
+    """Adds the optional flag `--input`."""
     text = "default: random numbers for static shapes"
     parser.add_argument("--input", action="append", default=[], help=text)
 
@@ -165,7 +168,7 @@ def read_tuning(path: str) -> Any:
 
 
 def source_of(arguments: argparse.Namespace) -> str:
-    """The path of the program. Raises UsageError if missing, ArgumentError if it is no file."""
+    """Returns the path of the program. Raises UsageError without one, ArgumentError if no file."""
     given = [path for path in (arguments.source, getattr(arguments, "module", None)) if path]
     if len(given) != 1:
         raise UsageError("exactly one program is required", hint="name an .mlir or .irees file")
@@ -177,8 +180,8 @@ def source_of(arguments: argparse.Namespace) -> str:
 
 def source_for(path: str, arguments: argparse.Namespace) -> Any:
     """
-    Returns what to compile: the file, whose program may be in the cache, or its module where the
-    command line asks for remarks, which a program in the cache does not make again.
+    Returns the source to compile: the path, so that the program may come from the cache. If the
+    command line asks for remarks, returns the module, since a cached program emits none.
     """
     if path == "-" or getattr(arguments, "remarks", None):
         return import_source(path)
@@ -271,12 +274,16 @@ class Dumps:
         group.add_argument("--mlir-print-ir-after-all", action="store_true")
         group.add_argument("--mlir-print-ir-after", **names)
         group.add_argument(
-            "--mlir-print-ir-after-change", action="store_true", help="not where it is the same"
+            "--mlir-print-ir-after-change",
+            action="store_true",
+            help="print the IR only after passes that changed it",
         )
         group.add_argument("--mlir-print-ir-after-failure", action="store_true")
         group.add_argument("--mlir-timing", action="store_true")
         for always in ("--mlir-print-ir-module-scope", "--mlir-disable-threading"):
-            group.add_argument(always, action="store_true", help="always so; for scripts of MLIR's")
+            group.add_argument(
+                always, action="store_true", help="ignored, always on; for compatibility with MLIR"
+            )
 
     @staticmethod
     def of(arguments: argparse.Namespace) -> Dumps:

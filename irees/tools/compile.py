@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("an output is required", hint="use -o x.irees, or --compile-to=PHASE")
     if arguments.target == "reference":
         raise UsageError(
-            "target=reference interprets the source, and there is nothing to write",
+            "target=reference interprets the source, so there is nothing to write",
             hint="use `irees run --target=reference`, or compile for another target",
         )
     if output and output != "-" and path != "-" and Path(output).exists():

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     options = Options.make(**options_of(arguments))
     if options.devices or options.target == "reference":
-        raise ArgumentError("a diff is of one device", hint="leave out devices, name a target")
+        raise ArgumentError("a diff covers one device only", hint="omit --device and name a target")
     sides = pairs(arguments.sources, arguments.at)
     states = [state_at(import_source(path), options, place) for path, place in sides]
     paint = colored if _takes_colors() else str

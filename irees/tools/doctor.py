@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plugin(each: Installed) -> str:
-    """What a plug-in adds, or why it is left out."""
+    """Returns the contributions of a plug-in, or why it was not loaded."""
     if each.plugin is None:
         return each.problem or ""
     tables = ("dialects", "passes", "interfaces", "inserts", "targets", "strategies")

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(program, DeviceProgram):
         if arguments.input:
             raise ArgumentError(
-                "a program that spans devices is not measured here",
+                "a program for several devices cannot be measured here",
                 hint="`irees run --trace-devices=FILE` has the times of its functions",
             )
         made = program.explain(as_data=as_json)

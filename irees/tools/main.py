@@ -89,7 +89,7 @@ def _told(error: IreesError) -> int:
 
 
 def _given(words: Sequence[str]) -> list[str | Path]:
-    """The words of a command line, files as paths: a reproducer includes their contents."""
+    """Returns the words of a command line, with files as `Path`s for a reproducer to include."""
     return [Path(word) if os.path.isfile(word) else word for word in words]
 
 

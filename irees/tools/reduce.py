@@ -26,9 +26,9 @@ from irees.tools.run import add_tolerance, tolerance_of
 from irees.tools.values import format_value
 
 SHOWN = 64
-"""Elements of an array that are written into the text of a case."""
+"""Maximum elements of an array whose values are printed in the text of a case."""
 TIMEOUT = 120
-"""Seconds that a command may take for one case."""
+"""Time limit of a command for one case, in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument(
         "--command",
-        help="keep what this command, given the file of a case as its last word, ends with 0 for; "
-        "by default, what differs from the interpreted program",
+        help="keep cases for which this command, called with the case's file, exits with 0; "
+        "by default, cases that differ from the interpreted program",
     )
     parser.add_argument("--seconds", type=float, default=180.0, help="stop after this time")
     parser.add_argument("-o", "--output", help="a file (default: standard output)")
-    parser.add_argument("--log", action="store_true", help="print what each step achieved")
+    parser.add_argument("--log", action="store_true", help="print the progress of each step")
     add_tolerance(parser)
 
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def text_of(case: Any) -> str:
-    """The program of a case, with the flags of its call in a comment."""
+    """Returns the text of a case, with the flags of its call in a comment."""
     from irees.frontends.mlir import print_module
 
     flags = " ".join(f"--input='{_shown(value)}'" for value in case.inputs)
@@ -84,7 +84,7 @@ def text_of(case: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as the command line takes it; only the type of a large array."""
+    """Formats a value for the command line; only the type of a large array."""
     if not isinstance(value, np.ndarray) or value.size <= SHOWN:
         return format_value(value)
     return format_value(value, 0).partition("=")[0] + "=1"

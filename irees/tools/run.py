@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-devices",
         metavar="FILE",
-        help="write what devices do, and what they send, for Perfetto or chrome://tracing",
+        help="write a trace of device work and transfers, for Perfetto or chrome://tracing",
     )
     add_tolerance(parser)
     add_remarks(parser)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = _traced(program, function, values, arguments.trace_devices)
     results = list(results) if isinstance(results, tuple) else [results]
     for result, argument in getattr(function, "updates", ()):
-        # It was written into the argument.
+        # An argument that the call updated in place.
         results[result] = values[argument]
     for option, name in ((expected, "--expected-output"), (arguments.output, "--output")):
         if option and len(option) != len(results):
@@ -89,7 +89,9 @@ def _traced(program: Any, function: Any, values: list[Any], path: str | None) ->
     from irees.runtime.device_program import DeviceProgram, write_trace
 
     if not isinstance(program, DeviceProgram):
-        raise ArgumentError("the program has one device to trace", hint="use --device NAME=DEVICE")
+        raise ArgumentError(
+            "tracing requires a program for several devices", hint="use --device NAME=DEVICE"
+        )
     with program.trace() as events:
         results = function(*values)
     write_trace(events, path)
@@ -127,7 +129,7 @@ def _show(function: Any, results: list[Any], arguments: argparse.Namespace) -> N
 def _save(output: str, value: np.ndarray[Any, Any]) -> None:
     path = Path(output[1:])
     if output[0] not in "@+" or not output[1:]:
-        raise ArgumentError(f"--output={output} is not known", hint="use -, @file, +file or ''")
+        raise ArgumentError(f"unknown output --output={output}", hint="use -, @file, +file or ''")
     try:
         with path.open("ab" if output[0] == "+" else "wb") as file:
             if path.suffix == ".npy":

@@ -66,7 +66,7 @@ def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[st
     if not isinstance(expected, np.ndarray):
         want = want.astype(have.dtype)
     elif isinstance(actual, bool | int | float | complex) and not isinstance(actual, np.generic):
-        # A number of Python has no width.
+        # A Python number has no width.
         have = have.astype(want.dtype)
     if have.dtype != want.dtype or have.shape != want.shape:
         described = f"{_type_text(have)}, expected {_type_text(want)}"
@@ -107,7 +107,7 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         return numpy_dtype(name)
     except UnsupportedError:
-        raise ArgumentError(f"{name!r} is no element type") from None
+        raise ArgumentError(f"{name!r} is not an element type") from None
 
 
 def _mlir_names() -> list[tuple[str, np.dtype[Any]]]:

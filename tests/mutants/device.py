@@ -242,7 +242,7 @@ MUTANTS = (
         "A149",
         "a lane changes the count of a digit before the others of its warp have read it",
         "irees/transforms/codegen/gpu/gpu_lower_sorts/ranks.py",
-        "        # All lanes have read the count before one of them changes it, and the reverse.\n"
+        "        # Orders the reads of the count by all lanes before its update by one, and vice versa.\n"
         "        wait(b)\n",
         "",
         (f"{SELECTION}::test_static_rows",),

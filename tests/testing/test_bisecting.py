@@ -265,7 +265,7 @@ def test_a_function_that_takes_no_tensor_is_refused(tmp_path, capsys):
     }""".replace("!flow", "!iree_tensor_ext")
     )
     assert main(["bisect", str(path)]) == 1
-    assert "argument 0 of main is no tensor or number" in capsys.readouterr().err
+    assert "argument 0 of main is neither a tensor nor a number" in capsys.readouterr().err
 
 
 def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):

@@ -65,7 +65,7 @@ def test_two_programs(chain, tmp_path, capsys):
         (["FILE", "FILE", "FILE"], "one file at two places, or of two files at one"),
         (["FILE", "FILE", "--at", "after:fused", "--at", "after:tiled"], "of two files at one"),
         (["FILE", "none.mlir"], "none.mlir does not exist"),
-        (["FILE", "--target", "reference"], "a diff is of one device"),
+        (["FILE", "--target", "reference"], "a diff covers one device only"),
     ],
 )
 def test_what_has_no_meaning_is_an_error(chain, capsys, words, said):

@@ -78,7 +78,7 @@ def test_without_measuring(files, capsys):
 def test_dynamic_sizes_need_inputs(files, capsys):
     assert main(["explain", "d.mlir"]) == 0
     captured = capsys.readouterr()
-    assert "its size is not known; use --input=" in captured.err
+    assert "its size is dynamic; use --input=" in captured.err
     assert "main_dispatch_0" in captured.out
     data = explained(capsys, "d.mlir", "--input=5x64xf32=1", "--input=64x32xf32=2")
     assert data["dispatches"][0]["seconds"] > 0

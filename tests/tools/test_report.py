@@ -131,7 +131,7 @@ def test_of_a_text(tmp_path):
     made.save(tmp_path / "report.html")
     assert data_of((tmp_path / "report.html").read_text()) == made.data
     assert made._repr_html_().startswith('<iframe srcdoc="&lt;!')
-    with pytest.raises(ArgumentError, match="a report is of one device"):
+    with pytest.raises(ArgumentError, match="a report covers one device only"):
         irees.report(text, target="reference")
 
 

@@ -27,8 +27,8 @@ flow.executable @large {
 }
 
 // Smaller ones where there would be too few workgroups.
-// WHY:         :37:7: {{.*}} blocks of 128 x 256 x 64: 10703 cycles, and 4096 are enough
-// WHY-NEXT:    blocks of 128 x 128 x 64: 6152 cycles, and 4096 are enough
+// WHY:         :37:7: {{.*}} blocks of 128 x 256 x 64: predicted 10703 cycles, the best takes 4096
+// WHY-NEXT:    blocks of 128 x 128 x 64: predicted 6152 cycles, the best takes 4096
 // CHECK-LABEL: func.func @few_workgroups
 // CHECK:         block = [64 : i64, 128 : i64, 64 : i64, 4 : i64]
 flow.executable @few_workgroups {
@@ -50,7 +50,7 @@ flow.executable @few_workgroups {
 
 // Where the last rows and columns are cut, each copy of a thread has an address of its own; boxes have none,
 // but rows of 508 halves do not begin at multiples of 16 bytes.
-// WHY:         blocks of 128 x 256 x 64: 304 registers where the last tile is cut, and 255 at most
+// WHY:         blocks of 128 x 256 x 64: needs 304 registers for a partial last tile; the limit is 255
 // CHECK-LABEL: func.func @cut
 // CHECK:         block = [128 : i64, 128 : i64, 64 : i64, 3 : i64]
 flow.executable @cut {
@@ -91,7 +91,7 @@ flow.executable @boxes {
 }
 
 // What is not copied by 4 bytes or more goes by single warps.
-// WHY-COUNT-4: the operand of the rows is not copied by 4 bytes or more
+// WHY-COUNT-4: the operand of the rows cannot be copied 4 bytes at a time
 // CHECK-LABEL: func.func @odd
 // CHECK:         block = [256 : i64, 128 : i64, 64 : i64, 64 : i64, 32 : i64, 3 : i64]
 flow.executable @odd {

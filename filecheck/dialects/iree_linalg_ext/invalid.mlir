@@ -12,7 +12,7 @@ func.func @sort(%v: tensor<4xf32>) {
 
 // -----
 
-// CHECK: expected `positions` to be numbers of `outs`, in order
+// CHECK: expected `positions` to be increasing numbers of `outs`
 func.func @no_such_operand(%v: tensor<4xf32>, %i: tensor<4xi64>) {
   %0:2 = iree_linalg_ext.sort dimension(0) positions([2]) ins(%v : tensor<4xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xi64>) {
   ^bb0(%l: f32, %m: f32, %p: i64, %q: i64):
@@ -36,7 +36,7 @@ func.func @in_place(%v: tensor<4xf32>, %i: tensor<4xi64>) {
 
 // -----
 
-// CHECK: expected integers as `positions`
+// CHECK: expected the `outs` in `positions` to have integer elements
 func.func @float_positions(%v: tensor<4xf32>, %i: tensor<4xf32>) {
   %0:2 = iree_linalg_ext.sort dimension(0) positions([1]) ins(%v : tensor<4xf32>) outs(%v, %i : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%l: f32, %m: f32, %p: f32, %q: f32):

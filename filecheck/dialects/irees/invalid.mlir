@@ -12,7 +12,7 @@ func.func @sums(%a: vector<4xi8>, %c: vector<4xf32>) {
   %0 = irees.mma_sync %a, %a, %a, %a, %a, %a, %c : vector<4xi8> -> vector<4xf32>
   return
 }
-// CHECK: no product of vector<4xi8> into vector<4xf32>
+// CHECK: unsupported product of vector<4xi8> into vector<4xf32>
 
 // -----
 
@@ -20,7 +20,7 @@ func.func @wide(%a: vector<2xf32>, %c: vector<4xf32>) {
   %0 = irees.mma_sync %a, %a, %a, %a, %a, %a, %c : vector<2xf32> -> vector<4xf32>
   return
 }
-// CHECK: no product of vector<2xf32> into vector<4xf32>
+// CHECK: unsupported product of vector<2xf32> into vector<4xf32>
 
 // -----
 
@@ -28,7 +28,7 @@ func.func @few(%a: !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>)
   %0 = irees.warpgroup_sums %a : !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> vector<4xf32>
   return
 }
-// CHECK: a lane has 8 vectors of 4 sums
+// CHECK: expected 8 vectors of 4 sums per lane
 
 // -----
 
@@ -36,4 +36,4 @@ func.func @invoke() {
   irees.invoke @main_0() : () -> ()
   return
 }
-// CHECK: expected a device and a function of it
+// CHECK: expected @device::@function

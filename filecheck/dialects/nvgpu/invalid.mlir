@@ -12,7 +12,7 @@ func.func @wide(%s: memref<8x8xf32, #gpu.address_space<workgroup>>, %i: index) {
   %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = true, numTiles = 4 : i32} : memref<8x8xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>
   return
 }
-// CHECK: no matrices of f32
+// CHECK: unsupported element type f32
 
 // -----
 
@@ -20,7 +20,7 @@ func.func @few(%s: memref<8x8xf16, #gpu.address_space<workgroup>>, %i: index) {
   %0 = nvgpu.ldmatrix %s[%i, %i] {transpose = false, numTiles = 4 : i32} : memref<8x8xf16, #gpu.address_space<workgroup>> -> vector<2x2xf16>
   return
 }
-// CHECK: four matrices give four words of 32 bits
+// CHECK: expected a result of four 32-bit words, one per matrix
 
 // -----
 
@@ -28,7 +28,7 @@ func.func @long_rows(%a: memref<64x128xf16>) {
   %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x128xf16> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x128xf16>>
   return
 }
-// CHECK: rows of a matrix have 32, 64 or 128 bytes
+// CHECK: expected rows of 32, 64 or 128 bytes
 
 // -----
 
@@ -36,7 +36,7 @@ func.func @short_steps(%a: memref<1x64x32xf16>) {
   %0 = nvgpu.warpgroup.generate.descriptor %a : memref<1x64x32xf16> -> !nvgpu.warpgroup.descriptor<tensor = memref<1x64x32xf16>>
   return
 }
-// CHECK: rows of steps have 128 bytes
+// CHECK: expected rows of 128 bytes in a 3-D memref
 
 // -----
 
@@ -44,7 +44,7 @@ func.func @floats(%a: memref<64x32xf32>) {
   %0 = nvgpu.warpgroup.generate.descriptor %a : memref<64x32xf32> -> !nvgpu.warpgroup.descriptor<tensor = memref<64x32xf32>>
   return
 }
-// CHECK: no matrices of f32
+// CHECK: unsupported element type f32
 
 // -----
 
@@ -52,7 +52,7 @@ func.func @turned(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %
   %0 = nvgpu.warpgroup.mma %a, %a, %c {transposeB} : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
   return
 }
-// CHECK: no product of memref<64x64xf16> and memref<64x64xf16>
+// CHECK: unsupported product of memref<64x64xf16> and memref<64x64xf16>
 
 // -----
 
@@ -60,7 +60,7 @@ func.func @rows(%a: !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, %c
   %0 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<128x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
   return
 }
-// CHECK: no product of memref<128x64xf16> and memref<128x64xf16>
+// CHECK: unsupported product of memref<128x64xf16> and memref<128x64xf16>
 
 // -----
 
@@ -68,7 +68,7 @@ func.func @sums(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c:
   %0 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
   return
 }
-// CHECK: no sums of 64 x 64 in vector<64x128xf32>
+// CHECK: no accumulator of 64 x 64: vector<64x128xf32>
 
 // -----
 
@@ -77,7 +77,7 @@ func.func @twice(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, %c
   %1 = nvgpu.warpgroup.mma %a, %a, %c : !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.descriptor<tensor = memref<64x64xf16>>, !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>> -> !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
   return
 }
-// CHECK: an accumulator that is added to has no other user
+// CHECK: expected the accumulator to have no other use
 
 // -----
 
@@ -85,21 +85,21 @@ func.func @barriers() {
   %0 = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<global>>
   return
 }
-// CHECK: barriers are in shared memory, one or more
+// CHECK: expected at least one barrier, in shared memory
 
 // -----
 
 func.func @swizzle(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>) {
   return
 }
-// CHECK: boxes are swizzled by the 32, 64 or 128 bytes of their rows
+// CHECK: expected a swizzle of 32, 64 or 128 bytes, the size of a row
 
 // -----
 
 func.func @long_box(%m: !nvgpu.tensormap.descriptor<tensor = memref<257x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>) {
   return
 }
-// CHECK: a box has 5 dims at most, of 1 to 256
+// CHECK: a box has at most 5 dims, of 1 to 256
 
 // -----
 
@@ -107,7 +107,7 @@ func.func @ranks(%x: memref<4x64x64xf16>, %n: index) {
   %0 = nvgpu.tma.create.descriptor %x box[%n, %n] : memref<4x64x64xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
   return
 }
-// CHECK: no boxes memref<64x64xf16> of memref<4x64x64xf16>
+// CHECK: cannot copy memref<4x64x64xf16> in boxes memref<64x64xf16>
 
 // -----
 
@@ -115,7 +115,7 @@ func.func @short_tile(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>
   nvgpu.tma.async.load %m[%i, %i], %b[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>> -> memref<32x64xf16>
   return
 }
-// CHECK: no copies of memref<64x64xf16> to memref<32x64xf16>
+// CHECK: cannot copy a box memref<64x64xf16> to memref<32x64xf16>
 
 // -----
 
@@ -123,4 +123,4 @@ func.func @coordinates(%m: !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16
   nvgpu.tma.async.load %m[%i], %b[%i] to %s : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>, !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>> -> memref<64x64xf16>
   return
 }
-// CHECK: a place of memref<64x64xf16> has 2 coordinates
+// CHECK: expected 2 coordinates for memref<64x64xf16>

@@ -4,7 +4,7 @@ func.func @all(%m: i32, %x: i32) {
   %0 = nvvm.match.sync all %m, %x : i32 -> i32
   return
 }
-// CHECK: only `any` is known here
+// CHECK: only the kind `any` is supported
 
 // -----
 
@@ -20,7 +20,7 @@ func.func @fence() {
   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
   return
 }
-// CHECK: only what a workgroup shares has a fence: async.shared, cta
+// CHECK: only a fence of async.shared in space cta is supported
 
 // -----
 
@@ -28,4 +28,4 @@ func.func @scope() {
   nvvm.memory.barrier <sys>
   return
 }
-// CHECK: only what a whole device sees is known here
+// CHECK: only the scope gpu is supported

@@ -20,7 +20,7 @@ LITTLE = 1 << 16
 """Largest step per iteration for which a 64-bit counter cannot wrap in 2^45 iterations."""
 
 COMPARED = 8
-"""Largest number of loop-carried integers that are related to each other pairwise."""
+"""Largest number of loop-carried integers for which pairwise invariants are tried."""
 
 TRIAL = 100
 """Prover steps for one candidate invariant; most candidates fail."""

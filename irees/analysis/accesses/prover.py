@@ -40,8 +40,8 @@ STEPS = 400
 
 QUICK, SHARE = 120, 3
 """
-Step limit of the search that comes first, and the part of the steps left that one fact gets in it.
-Depth first, a fact that leads nowhere may take all steps from the next fact, which would do.
+Step limit of the first search, in which each fact gets 1/`SHARE` of the remaining steps. Without
+shares, depth-first search may spend all steps on one useless fact before it tries the right one.
 """
 
 ALL, LAST = 20_000, 60
@@ -118,9 +118,9 @@ class Prover:
     @contextmanager
     def thorough(self) -> Iterator[None]:
         """
-        Gives each proof its full budget, also after `ALL` steps. For guards and what they protect:
-        a guard that is not proved to protect its access is an error. Their steps do not count, so
-        that a guard takes no steps from the accesses after it, which would need guards then.
+        Gives each proof its full budget, also after `ALL` steps. Used for guarded accesses: it is
+        an error if a guard is not proved to protect its access. These steps do not count towards
+        `ALL`, so that a guard does not cost the following accesses their proofs.
         """
         before, self._is_thorough, steps = self._is_thorough, True, self.steps
         try:
@@ -159,7 +159,7 @@ class Prover:
         return found
 
     def _quickly(self, goal: Polynomial) -> Step | None:
-        """A search that gives each fact a share of the steps."""
+        """Searches with a step limit per fact (`QUICK`, `SHARE`)."""
         self._left, self._is_shared = QUICK, True
         found = self._search(goal, frozenset())
         self._is_shared = False

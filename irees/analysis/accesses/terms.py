@@ -267,7 +267,7 @@ class Space:
             variable.high = constant if variable.high is None else min(variable.high, constant)
 
     def replace(self, number: int, value: Polynomial) -> None:
-        """Substitutes a polynomial of older variables for a variable in all that is known."""
+        """Substitutes a polynomial of older variables for a variable in all facts and bounds."""
         update = {number: value}
         for variable in self.variables[number + 1 :]:
             known = [f.substituted(update) for f in variable.facts if number in f.variables()]

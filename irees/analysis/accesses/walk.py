@@ -29,7 +29,7 @@ SUMS = frozenset(("memref.atomic_rmw",))
 """Atomic updates: iterations may share an element."""
 
 GUARDED = "guarded"
-"""The attribute of an access that runs only if a check has found its place to be inside."""
+"""The attribute of an access that runs only if a run-time check has found it in bounds."""
 
 
 @dataclass(frozen=True)

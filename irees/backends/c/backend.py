@@ -51,7 +51,7 @@ def emit_program(module: ModuleOp) -> Sources:
     """
     Prints a module that was lowered through all phases: one text per kernel, one for the host.
 
-    Raises UnsupportedError for an op or type that has no C.
+    Raises UnsupportedError for an op or type without a C form.
     """
     return print_program(module, BACKEND)
 

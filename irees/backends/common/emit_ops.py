@@ -204,7 +204,7 @@ def constant(op: arith.ConstantOp) -> str:
             for v in value.get_values()
         ]
         return f"IREES_LITERAL({c_type(kind)}, {', '.join(texts)})"
-    raise UnsupportedError("only scalar and vector vector constants reach C", op=op)
+    raise UnsupportedError("only scalar and vector constants have a C form", op=op)
 
 
 class Expressions:
@@ -215,7 +215,7 @@ class Expressions:
         self.dots = False
         self.halves = False
         self.headers: dict[str, None] = {}
-        """Texts in front of the kernel."""
+        """Texts to print before the kernel, such as declarations of instructions."""
 
     def vector(self, name: str) -> str:
         """Records a vector type as used; returns its name."""
@@ -483,7 +483,7 @@ def _from_float(e: Expressions, op: Operation, names: Names) -> str:
     out = element(target)
     function = f"irees_{op.name[6:]}_{short(out)}"
     if isinstance(target, VectorType):
-        raise UnsupportedError("vectors of float to integer casts", op=op.name)
+        raise UnsupportedError("vector casts from float to integer are not supported", op=op.name)
     a = (
         f"irees_from_bf16({names[0]})"
         if isinstance(element(source), BFloat16Type)

@@ -106,7 +106,7 @@ def marking() -> Iterator[None]:
     """
     Adds the location of its op to each line that is printed within the block, as a comment.
 
-    Such a text is to be shown, not to be compiled: its digest depends on the source.
+    Such a text is for display only. Do not compile it: its digest depends on source locations.
     """
     token = _MARKING.set(True)
     try:
@@ -283,12 +283,12 @@ class Printer:
                 return
         to_c = getattr(model_of(op), "to_c", None)
         if to_c is None:
-            raise UnsupportedError("no C for this op", op=op)
+            raise UnsupportedError("this op has no C form", op=op)
         with blamed(op, "to_c"):
             to_c(op, self)
 
     def include(self, text: str) -> None:
-        """Adds a text in front of the kernel, once, such as the declarations of instructions."""
+        """Adds a text before the kernel, once, such as the declarations of instructions."""
         self.expressions.headers[text] = None
 
     def load_element(self, base: Buffer, indices: Sequence[str]) -> str:

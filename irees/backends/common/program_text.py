@@ -46,7 +46,7 @@ from irees.transforms.utils.shapes import constant_value
 
 HERE = Path(__file__).parent
 FILLERS = 2
-"""Constants that are computed at once: one is packed while another one is decoded."""
+"""Constants computed concurrently: one is packed while another one is decoded."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ def joined_texts(texts: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Printed:
-    """A kernel as texts: its own by name, its launcher for the host's, the vector types of that."""
+    """A printed kernel: its texts by name, its launcher, and the launcher's vector types."""
 
     texts: dict[str, str]
     launcher: str
@@ -129,7 +129,7 @@ class ProgramText:
         self.host = Expressions()
         for op in module.body.block.ops:
             if not isinstance(op, ExecutableOp | func.FuncOp | memref.GlobalOp):
-                raise UnsupportedError("a program has no place for this op", op=op)
+                raise UnsupportedError("unsupported op at the top level of a lowered module", op=op)
         self.globals = [op for op in module.body.block.ops if isinstance(op, memref.GlobalOp)]
         for number, op in enumerate(self.globals):
             self.unit.constants[op.sym_name.data] = number
@@ -148,8 +148,9 @@ class ProgramText:
 
     def print_again(self, executables: Iterable[ExecutableOp]) -> bool:
         """
-        Prints executables that have changed since they were printed. Returns whether that was
-        possible: traps, and the launches of a device, are numbered in the order of all kernels.
+        Reprints executables that have changed since they were printed. Returns whether that was
+        possible. It is not if an executable has traps or device launches: those are numbered in
+        the order of all kernels.
         """
         changed = list(executables)
         if changed and self.backend.finish is not None:
@@ -230,8 +231,8 @@ def print_program(module: ModuleOp, backend: Backend) -> Sources:
 
 def held(globals_: Sequence[memref.GlobalOp]) -> dict[str, np.ndarray]:
     """
-    The data of globals by name. Constant resources are decoded, or computed, where the program
-    keeps them: FILLERS at a time, in one aligned allocation.
+    Returns the data of globals by name. Constant resources are decoded or computed directly into
+    one aligned allocation that the program keeps, FILLERS at a time.
 
     Raises OutOfMemoryError.
     """
@@ -282,10 +283,10 @@ def _held(op: memref.GlobalOp) -> np.ndarray:
 
 def _too_large(size: int, op: memref.GlobalOp) -> OutOfMemoryError:
     return OutOfMemoryError(
-        f"the value takes {size} bytes, which are not to be had",
+        f"cannot allocate the {size} bytes of this value",
         op="util.global" if op.constant is None else "arith.constant",
         location=op.location,
-        hint="begin with less and write the rest in a function",
+        hint="use a smaller initial value and write the rest in a function",
     )
 
 
@@ -393,7 +394,7 @@ def equal_dims(function: func.FuncOp) -> list[dict[str, Any]]:
 
 
 def _subject(op: Operation) -> str:
-    """The op that an assertion is about: the part of its message after the last ' of '."""
+    """Returns the op that an assertion checks: the part of its message after the last ' of '."""
     message = op.properties["msg"].data
     return message.rpartition(" of ")[2] if " of " in message else "cf.assert"
 

@@ -42,8 +42,8 @@ HOST = "host"
 """The name of the text that calls the kernels."""
 LARGE_HOST = 128 << 10
 """
-Characters of a host text that is compiled without optimization: it has hundreds of calls in a row,
-and gcc's analysis of pointers takes time that grows with their square.
+Minimum length, in characters, of a host text that is compiled without optimization. Such a text has
+hundreds of calls in a row, and the time of gcc's alias analysis is quadratic in their number.
 """
 # gnu11, because c11 enables trigraphs. IR semantics need wrapping signed overflow and no
 # type-based aliasing. errno and float traps are off: neither changes a result.
@@ -430,9 +430,9 @@ def _read(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ToolchainError(f"the C compiler made no {path.name}: {error.strerror}") from None
+        raise ToolchainError(f"the C compiler produced no {path.name}: {error.strerror}") from None
     if not content:
-        raise ToolchainError(f"the C compiler made an empty {path.name}")
+        raise ToolchainError(f"the C compiler produced an empty {path.name}")
     return content
 
 

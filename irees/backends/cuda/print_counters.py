@@ -45,7 +45,7 @@ def _atomic(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.AtomicRMWOp)
     function = _FUNCTIONS.get(ATOMIC_KINDS[op.kind.value.data])
     if function is None or op.value.type != i32:
-        raise UnsupportedError("only i32 is added to, or replaced, at once", op=op.name)
+        raise UnsupportedError("only i32 atomics are supported: add and exchange", op=op.name)
     place = p.address(p.buffer(op.memref), [p.name(i) for i in op.indices])
     p.define(op.result, f"{function}({place}, {p.name(op.value)})")
 

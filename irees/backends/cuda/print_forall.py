@@ -263,7 +263,7 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> st
             prologue.append(f"  const {c_type} {scalar_name} = {whole};")
             continue
         if c_type not in BY_BITS and not c_type.startswith(("int", "uint")):
-            raise UnsupportedError(f"a kernel takes no scalar of type {c_type} from its host")
+            raise UnsupportedError(f"a kernel cannot take a scalar of type {c_type} from the host")
         parameters.append(f"const int64_t {scalar_name}_")
         prologue.append("  " + unpack_scalar(c_type, scalar_name, f"{scalar_name}_"))
     if inner.traps:
@@ -327,7 +327,7 @@ def _shuffle(p: Printer, op: Operation) -> None:
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, ShuffleOp)
     if op.mode.data is not ShuffleMode.XOR or p.name(op.width) != "32":
-        raise UnsupportedError("a shuffle must be an xor of 32 lanes", op=op.name)
+        raise UnsupportedError("only xor shuffles of 32 lanes are supported", op=op.name)
     p.waits = True
     p.define(op.shuffle_result, f"irees_shuffle_xor({p.name(op.value)}, {p.name(op.offset)})")
     p.names[op.valid] = "1"
@@ -339,7 +339,7 @@ def _match(p: Printer, op: Operation) -> None:
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, MatchSyncOp)
     if constant_value(op.thread_mask) != EVERY_LANE:
-        raise UnsupportedError("all 32 lanes must compare their values", op=op.name)
+        raise UnsupportedError("only a match of all 32 lanes is supported", op=op.name)
     p.waits = True
     bits = op.attributes.get(MATCHED_BITS)
     how = f"bits<{bits.value.data}>" if isinstance(bits, IntegerAttr) else "any"
@@ -359,7 +359,7 @@ def _sync_warp(p: Printer, op: Operation) -> None:
     assert isinstance(p, KernelPrinter)
     assert isinstance(op, SyncWarpOp)
     if constant_value(op.mask) != EVERY_LANE:
-        raise UnsupportedError("all 32 lanes must wait for each other", op=op.name)
+        raise UnsupportedError("only a warp barrier of all 32 lanes is supported", op=op.name)
     p.waits = True
     p.line("__syncwarp();")
 

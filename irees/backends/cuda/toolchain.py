@@ -27,7 +27,7 @@ LOG_LINES = 20
 _NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space")
 _CACHES_SINCE = (12, 9)
-"""The version of NVRTC since which it keeps cubins itself; see `options_of`."""
+"""The first NVRTC version that caches cubins itself; see `options_of`."""
 _DEMOTED = re.compile(
     r"ptxas info\s*: (?:Compiling entry function|Function properties for) '?(\w+)"
 )
@@ -65,7 +65,8 @@ def find_nvrtc() -> ctypes.CDLL:
         except OSError:
             continue
     raise ToolchainError(
-        "there is no NVRTC to compile CUDA", hint="`pip install nvidia-cuda-nvrtc-cu12`"
+        "NVRTC is missing; it compiles CUDA kernels",
+        hint="`pip install nvidia-cuda-nvrtc-cu12`",
     )
 
 
@@ -95,10 +96,10 @@ def _wheels() -> Iterator[str]:
 
 def options_of(arch: str, fp: str) -> tuple[str, ...]:
     """
-    The options for NVRTC.
+    Returns the options for NVRTC.
 
-    Where there is a driver, newer versions cache cubins by their PTX. On a hit ptxas does not run,
-    and reports no resource usage. So that cache is off; ours is keyed by the text of the kernel.
+    If there is a driver, newer versions cache cubins by their PTX. On a hit, ptxas does not run and
+    reports no resource usage. So that cache is disabled; irees caches by the text of the kernel.
     """
     options = [f"-arch={arch}", *_OPTIONS, f"--fmad={'false' if fp == 'strict' else 'true'}"]
     if tuple(map(int, nvrtc_version().split("."))) >= _CACHES_SINCE:
@@ -133,7 +134,7 @@ def compile_cubin(
     made = Cubin(image, parse_resources(log))
     if not made.resources:
         raise ToolchainError(
-            f"NVRTC {nvrtc_version()} did not report what a kernel takes",
+            f"NVRTC {nvrtc_version()} did not report the resource usage of a kernel",
             hint="set CUDA_CACHE_DISABLE=1, or use another version of NVRTC",
         )
     header = json.dumps({n: asdict(r) for n, r in made.resources.items()}).encode()
@@ -152,7 +153,7 @@ def _run_nvrtc(text: str, options: Sequence[str]) -> tuple[bytes, str]:
         if status:
             lines = [x for x in log.decode(errors="replace").splitlines() if x.strip("\0 ")]
             wrong = [x for x in lines if "error" in x] or lines
-            raise ToolchainError("\n".join(("NVRTC refused a kernel", *wrong[:LOG_LINES])))
+            raise ToolchainError("\n".join(("NVRTC rejected a kernel", *wrong[:LOG_LINES])))
         image = _buffer(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))

@@ -101,11 +101,11 @@ class SortOp(LinalgExtOperation):
         if not generated:
             return
         if list(generated) != sorted({i for i in generated if 0 <= i < len(self.outputs)}):
-            raise VerifyException("expected `positions` to be numbers of `outs`, in order")
+            raise VerifyException("expected `positions` to be increasing numbers of `outs`")
         if not self.inputs:
             raise VerifyException("expected `positions` only with `ins`")
         if not all(isinstance(element_of(self.outputs[i]), IntegerType) for i in generated):
-            raise VerifyException("expected integers as `positions`")
+            raise VerifyException("expected the `outs` in `positions` to have integer elements")
 
     def verify_(self) -> None:
         if not self.outputs:

@@ -67,7 +67,7 @@ class MBarrierGroupType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         if self.memory_space != AddressSpaceAttr(AddressSpace.WORKGROUP) or self.count.data < 1:
-            raise VerifyException("barriers are in shared memory, one or more")
+            raise VerifyException("expected at least one barrier, in shared memory")
 
 
 MOST_DIMS, LONGEST_BOX, BOX_BYTES = 5, 256, 16
@@ -122,10 +122,10 @@ class TensorMapDescriptorType(ParametrizedAttribute, TypeAttribute):
         row = swizzled_bytes(self.tensor)
         words = [cast("StringAttr", value).data for value in self.parameters[1:]]
         if words != [f"swizzle_{row}b", "none", "zero", "none"] or row not in SWIZZLES:
-            raise VerifyException("boxes are swizzled by the 32, 64 or 128 bytes of their rows")
+            raise VerifyException("expected a swizzle of 32, 64 or 128 bytes, the size of a row")
         shape = self.tensor.get_shape()
         if len(shape) > MOST_DIMS or not all(0 < size <= LONGEST_BOX for size in shape):
-            raise VerifyException(f"a box has {MOST_DIMS} dims at most, of 1 to {LONGEST_BOX}")
+            raise VerifyException(f"a box has at most {MOST_DIMS} dims, of 1 to {LONGEST_BOX}")
 
     @property
     def bytes(self) -> int:
@@ -246,7 +246,7 @@ class TmaCreateDescriptorOp(IRDLOperation):
         box, kind = self.tensor_map.type.tensor, cast("MemRefType[Attribute]", self.tensor.type)
         ranks = {kind.get_num_dims(), box.get_num_dims(), len(self.box)}
         if len(ranks) != 1 or kind.element_type != box.element_type:
-            raise VerifyException(f"no boxes {box} of {kind}")
+            raise VerifyException(f"cannot copy {kind} in boxes {box}")
 
 
 @irdl_op_definition
@@ -286,9 +286,9 @@ class TmaAsyncLoadOp(IRDLOperation):
         box, to = self.tensor_map.type.tensor, cast("MemRefType[Attribute]", self.dst.type)
         rows = [(prod(kind.get_shape()), kind.get_shape()[-1]) for kind in (box, to)]
         if rows[0] != rows[1] or box.element_type != to.element_type:
-            raise VerifyException(f"no copies of {box} to {to}")
+            raise VerifyException(f"cannot copy a box {box} to {to}")
         if len(self.coordinates) != box.get_num_dims():
-            raise VerifyException(f"a place of {box} has {box.get_num_dims()} coordinates")
+            raise VerifyException(f"expected {box.get_num_dims()} coordinates for {box}")
 
 
 OPS = (

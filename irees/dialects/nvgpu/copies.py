@@ -221,10 +221,10 @@ class LdMatrixOp(IRDLOperation):
         assert isinstance(self.src.type, MemRefType)
         width = getattr(self.src.type.element_type, "bitwidth", 0)
         if width not in (8, 16, 32) or (self.transpose.value.data and width == 32):
-            raise VerifyException(f"no matrices of {self.src.type.element_type}")
+            raise VerifyException(f"unsupported element type {self.src.type.element_type}")
         shape = self.result.type.get_shape()
         if self.count.value.data != 4 or tuple(shape) != (4, 32 // width):
-            raise VerifyException("four matrices give four words of 32 bits")
+            raise VerifyException("expected a result of four 32-bit words, one per matrix")
 
 
 OPS = (DeviceAsyncCopyOp, DeviceAsyncCreateGroupOp, DeviceAsyncWaitOp, LdMatrixOp)

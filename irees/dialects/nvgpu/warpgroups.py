@@ -92,11 +92,11 @@ class WarpgroupGenerateDescriptorOp(IRDLOperation):
     def verify_(self) -> None:
         kind = cast("MemRefType[Attribute]", self.tensor.type)
         if str(kind.element_type) not in ("f16", "bf16"):
-            raise VerifyException(f"no matrices of {kind.element_type}")
+            raise VerifyException(f"unsupported element type {kind.element_type}")
         if kind.get_num_dims() not in (2, 3) or swizzled_bytes(kind) not in SWIZZLES:
-            raise VerifyException("rows of a matrix have 32, 64 or 128 bytes")
+            raise VerifyException("expected rows of 32, 64 or 128 bytes")
         if kind.get_num_dims() == 3 and swizzled_bytes(kind) != 128:
-            raise VerifyException("rows of steps have 128 bytes")
+            raise VerifyException("expected rows of 128 bytes in a 3-D memref")
 
 
 @irdl_op_definition
@@ -174,16 +174,18 @@ class WarpgroupMmaOp(IRDLOperation):
         a, b = self.descriptor_a.type.tensor, self.descriptor_b.type.tensor
         dims = [2 if turned is None else 3 for turned in (self.transpose_a, self.transpose_b)]
         if [a.get_num_dims(), b.get_num_dims()] != dims or a.element_type != b.element_type:
-            raise VerifyException(f"no product of {a} and {b}")
+            raise VerifyException(f"unsupported product of {a} and {b}")
         rows, columns, steps = self.shape
         wanted = (1, steps, 64) if self.transpose_a is not None else (rows, steps)
         if a.get_shape() != wanted or steps % 16:
-            raise VerifyException(f"no product of {a} and {b}")
+            raise VerifyException(f"unsupported product of {a} and {b}")
         sums = VectorType(f32, [rows, columns])
         if columns not in (64, 128, 256) or self.matrix_c.type.fragmented != sums:
-            raise VerifyException(f"no sums of 64 x {columns} in {self.matrix_c.type.fragmented}")
+            raise VerifyException(
+                f"no accumulator of 64 x {columns}: {self.matrix_c.type.fragmented}"
+            )
         if len(list(self.matrix_c.uses)) != 1:
-            raise VerifyException("an accumulator that is added to has no other user")
+            raise VerifyException("expected the accumulator to have no other use")
 
 
 OPS = (WarpgroupGenerateDescriptorOp, WarpgroupMmaInitAccumulatorOp, WarpgroupMmaOp)

@@ -63,7 +63,7 @@ def check_call(kind: str) -> Callable[[Any], None]:
         wanted = list(types.inputs), list(types.outputs)  # pyright: ignore
         if len(given[0]) == len(wanted[0]) and given != wanted:
             raise VerifyException(
-                f"@{_reference(op).string_value()} has the type {types}, but is called otherwise"
+                f"@{_reference(op).string_value()} has the type {types}, unlike the call"
             )
 
     return rule

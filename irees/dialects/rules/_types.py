@@ -40,7 +40,9 @@ def check_widths(op: Operation) -> None:
     for value in (*op.operands, *op.results):
         kind = element(value.type)
         if isinstance(kind, IntegerType) and kind.width.data == 0:
-            raise VerifyException(f"integers must have bits, but there is a value of {value.type}")
+            raise VerifyException(
+                f"integers must have a non-zero width, but a value is {value.type}"
+            )
 
 
 def check_signless(kind: Attribute, what: str) -> None:

@@ -31,7 +31,7 @@ def check_bitcast(op: Operation) -> None:
     """Rejects bitcasts of index, whose width is unknown."""
     for value in (op.operands[0], op.results[0]):
         if is_index(value.type):
-            raise VerifyException(f"bits of {value.type} are not known: use arith.index_cast")
+            raise VerifyException(f"the width of {value.type} is unknown: use arith.index_cast")
 
 
 def check_constant(op: arith.ConstantOp) -> None:

@@ -43,7 +43,7 @@ def check_packing(op: Any) -> None:
 
 
 def check_updates(op: Any) -> None:
-    """Checks that each result that updates an argument has its type and is the only one."""
+    """Checks that each updated argument has the type of the result, and only one such result."""
     given, types = op.properties.get("res_attrs"), op.properties["function_type"]
     if not isinstance(given, ArrayAttr):
         return
@@ -55,12 +55,12 @@ def check_updates(op: Any) -> None:
         mark = marks[UPDATES]
         number = mark.value.data if isinstance(mark, IntegerAttr) else -1
         if not 0 <= number < len(types.inputs) or number in seen:
-            raise VerifyException(f"{UPDATES} must be the number of an argument, and a new one")
+            raise VerifyException(f"{UPDATES} must be the number of an argument, without repeats")
         seen.add(number)
         if not isinstance(kind, TensorType) or kind != types.inputs.data[number]:
             raise VerifyException(
-                f"{UPDATES} is for a result of the tensor type of argument {number}, but the "
-                f"result is {kind}"
+                f"a result with {UPDATES} must have the tensor type of argument {number}, but has "
+                f"{kind}"
             )
 
 

@@ -167,7 +167,7 @@ def check_unsigned_pooling(op: Any) -> None:
     """Checks that unsigned max and min pooling is of integers wider than i1."""
     kind = element(op.inputs[0].type)
     if not isinstance(kind, IntegerType) or kind.width.data == 1:
-        raise VerifyException("unsupported operation: unsigned max or min of no integers")
+        raise VerifyException("unsupported operation: unsigned max or min of non-integers")
 
 
 def check_elementwise(op: Any) -> None:

@@ -347,7 +347,7 @@ def check_dim(op: Any) -> None:
     """Checks that the memref does not have rank 0."""
     kind = op.operands[0].type
     if isinstance(kind, MemRefType) and kind.get_num_dims() == 0:
-        raise VerifyException(f"operand #0 must be of a rank that is not 0, but got {kind}")
+        raise VerifyException(f"operand #0 must be of non-zero rank, but got {kind}")
 
 
 def check_distinct(op: Operation) -> None:

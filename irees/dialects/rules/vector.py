@@ -70,7 +70,7 @@ def check_mask(op: Any) -> None:
     """Checks that a mask encloses one maskable op of its shape and yields that op's results."""
     mask = op.operands[0].type
     if not isinstance(mask, VectorType) or mask.get_num_dims() == 0:
-        raise VerifyException(f"operand #0 must be a vector of bits with dims, but got {mask}")
+        raise VerifyException(f"operand #0 must be a vector of i1 of non-zero rank, but got {mask}")
     block = op.regions[0].blocks[0]
     inner = [o for o in block.ops if o.name != "vector.yield"]
     if len(inner) != 1:

@@ -1,12 +1,12 @@
 """
-Faster forms of what xDSL's IR does most often; the results are the same.
+Faster versions of xDSL's hottest IR functions, with the same results.
 
-* `Operation.walk` is a chain of three generators for each level of nesting, and hands every op
-  through all of them. Here one generator keeps a stack.
-* IR classes are abstract base classes, whose `isinstance` looks for virtual subclasses, of which
-  they have none. Here it is that of plain classes.
-* `IsolatedFromAbove` climbs from every operand to the op that must contain it. Here the blocks of
-  the op are collected first.
+* xDSL's `Operation.walk` chains three generators per level of nesting and passes every op through
+  all of them. This one uses a single generator with a stack.
+* xDSL's IR classes are abstract base classes, whose `isinstance` also searches for virtual
+  subclasses. IR classes have none, so the patched `isinstance` is that of plain classes.
+* xDSL's `IsolatedFromAbove` walks up from every operand to the enclosing op. This one first
+  collects the blocks of the op.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _walk = Operation.walk
 def walk(
     self: Operation, *, reverse: bool = False, region_first: bool = False
 ) -> Iterator[Operation]:
-    """Iterates over an op and all in it; as in xDSL, an op may be erased when it is handed out."""
+    """Yields an op and all nested ops; as in xDSL, the caller may erase an op once yielded."""
     if reverse or region_first:
         return _walk(self, reverse=reverse, region_first=region_first)
     return _forward(self)
@@ -35,7 +35,7 @@ def _forward(op: Operation) -> Iterator[Operation]:
     yield op
     if not op.regions:
         return
-    # The rest of each level: xDSL's walk, too, takes the next op before it hands one out.
+    # One iterator per open level. Like xDSL's walk, each gets the next op before it yields one.
     stack = [_inside(op)]
     while stack:
         for inner in stack[-1]:

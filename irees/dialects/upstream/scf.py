@@ -52,7 +52,7 @@ from xdsl.utils.exceptions import VerifyException
 _INSERTIONS = ("tensor.parallel_insert_slice", "iree_tensor_ext.parallel_insert_slice")
 
 UNROLL = "irees.unroll"
-"""Attribute of `scf.for`: the compiler of a kernel unrolls the loop, whose trip count is known."""
+"""Attribute of `scf.for`: the C or CUDA compiler unrolls the loop, whose trip count is static."""
 
 
 @irdl_op_definition

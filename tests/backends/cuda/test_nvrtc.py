@@ -264,7 +264,7 @@ def test_the_key_has_the_architecture(tmp_path):
 
 
 def test_a_wrong_text_is_told():
-    with pytest.raises(ToolchainError, match=r"NVRTC refused a kernel\n.*nothing"):
+    with pytest.raises(ToolchainError, match=r"NVRTC rejected a kernel\n.*nothing"):
         toolchain.compile_cubin("__global__ void f() { nothing(); }", "sm_80")
 
 

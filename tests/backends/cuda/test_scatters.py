@@ -190,4 +190,4 @@ def test_one_workgroup_says_why():
     with collect() as remarks:
         workgroups(kernels.scatter_of([1000], [500], 1))
     (reason,) = [r.text for r in remarks if r.pass_name == "irees-gpu-lower-linalg-ext"]
-    assert reason == "by one workgroup: 192 turns, and 852 by many"
+    assert reason == "using one workgroup: predicted cost 192, 852 by many"

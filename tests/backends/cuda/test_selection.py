@@ -281,7 +281,7 @@ def test_a_network_says_why():
     with collect() as remarks:
         irees.compile(irees.import_mlir(kernels.sort(2, 40)), target=TARGET, opt_level=1)
     reasons = [r.text for r in remarks if r.pass_name == "irees-gpu-lower-linalg-ext"]
-    assert reasons == ["a network: 252 turns by digits, and 252 of a network"]
+    assert reasons == ["using a sorting network: predicted cost 252 by radix, 252 by a network"]
 
 
 def test_counts_that_do_not_fit():
@@ -303,7 +303,7 @@ func.func @f(%x: memref<1000xf32>) {
         )
         GpuLowerLinalgExtPass().apply(get_context(), module)
     assert [r.text for r in remarks] == [
-        "a network: 9256 bytes of shared memory, and 4096 are left"
+        "using a sorting network: needs 9256 bytes of shared memory; 4096 are free"
     ]
     assert not [op for op in module.walk() if op.name == "nvvm.match.sync"]
 

@@ -70,7 +70,7 @@ def test_the_cache_of_nvrtc_is_off(monkeypatch, version, off):
 
 def test_a_cubin_without_resource_usage_is_a_typed_error(monkeypatch, tmp_path):
     monkeypatch.setattr(toolchain, "_run_nvrtc", lambda text, options: (b"cubin", "\0"))
-    with pytest.raises(ToolchainError, match="did not report what a kernel takes"):
+    with pytest.raises(ToolchainError, match="did not report the resource usage of a kernel"):
         toolchain.compile_cubin("text", "sm_90", store=Cache(tmp_path))
 
 

@@ -115,9 +115,9 @@ def test_rows_and_columns_past_the_end(m, n, k, copies, forced):
 
 
 ASIDE = [
-    ((64, 64, 65), "m, k; n, k", "operand of the rows is not copied by 4 bytes or more"),
-    ((64, 70, 64), "m, k; k, n", "operand of the columns is not copied by 4 bytes or more"),
-    (("?", "?", "?"), "m, k; n, k", "operand of the rows is not copied by 4 bytes or more"),
+    ((64, 64, 65), "m, k; n, k", "operand of the rows cannot be copied 4 bytes at a time"),
+    ((64, 70, 64), "m, k; k, n", "operand of the columns cannot be copied 4 bytes at a time"),
+    (("?", "?", "?"), "m, k; n, k", "operand of the rows cannot be copied 4 bytes at a time"),
 ]
 
 
@@ -140,7 +140,7 @@ def test_too_few_registers_are_a_reason(forced):
     threads = COPIES["threads"]
     check(130, 258, 64, "f16", "m, k; n, k", warpgroups=False, **threads)
     program = compiled(kernels.widening_matmul(130, 258, 64, "f16", "m, k; n, k"), **threads)
-    assert "registers where the last tile is cut, and 255 at most" in program.explain()
+    assert "registers for a partial last tile; the limit is 255" in program.explain()
     check(130, 258, 64, "f16", "m, k; n, k")
 
 
@@ -374,8 +374,12 @@ def test_without_boxes_blocks_are_those_of_threads():
 
 
 REASONS = [
-    ((64, 64, 500), "m, k; n, k", "operand of the rows has rows that are no multiples of 16 bytes"),
-    ((64, 60, 64), "m, k; k, n", "operand of the columns has rows that are no multiples of 16"),
+    (
+        (64, 64, 500),
+        "m, k; n, k",
+        "operand of the rows has rows that are not multiples of 16 bytes",
+    ),
+    ((64, 60, 64), "m, k; k, n", "operand of the columns has rows that are not multiples of 16"),
 ]
 
 

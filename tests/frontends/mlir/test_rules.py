@@ -13,7 +13,7 @@ HERE = "// HERE"
 INVALID: dict[str, tuple[str, str]] = {
     "arith: no bits": (
         "func.func @f(%a: i0) -> i0 {\n %r = arith.addi %a, %a : i0 // HERE\n return %r : i0 }",
-        "integers must have bits",
+        "integers must have a non-zero width",
     ),
     "arith: scalable dims": (
         "func.func @f(%a: vector<[4]xf32>) {\n"
@@ -22,7 +22,7 @@ INVALID: dict[str, tuple[str, str]] = {
     ),
     "arith: the bits of an index": (
         "func.func @f(%a: i64) {\n %r = arith.bitcast %a : i64 to index // HERE\n return }",
-        "bits of index are not known",
+        "the width of index is unknown",
     ),
     "arith: a sign": (
         "func.func @f() {\n %r = arith.constant dense<1> : tensor<2xui8> // HERE\n return }",

@@ -143,7 +143,7 @@ INVALID |= {
         updates(7, "%a", "tensor<4xf32>"), "must be the number of an argument",
     ),
     "two updates of one argument": (
-        updates(0, "%a", "tensor<4xf32>"), "must be the number of an argument, and a new one",
+        updates(0, "%a", "tensor<4xf32>"), "must be the number of an argument, without repeats",
     ),
     "an update of an argument of another type": (
         updates(1, "%a", "tensor<4xf32>"), "tensor type of argument 1",

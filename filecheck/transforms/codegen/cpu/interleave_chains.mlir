@@ -100,7 +100,7 @@ func.func @short(%x: memref<64xf32>, %y: memref<64xf32>) {
 }
 
 // What is read may be what the turn before has written.
-// SAID:        {{\[}}missed] irees-interleave-chains: it reads what it writes
+// SAID:        {{\[}}missed] irees-interleave-chains: chains not interleaved: the loop reads a buffer it writes
 // CHECK-LABEL: func.func @in_place
 // CHECK:       vector.load %x
 // CHECK-NOT:   vector.load
@@ -127,7 +127,7 @@ func.func @in_place(%x: memref<64xf32>, %y: memref<64xf32>) {
 }
 
 // Chains that are not alike do not take turns.
-// SAID:        {{\[}}missed] irees-interleave-chains: the chains differ
+// SAID:        {{\[}}missed] irees-interleave-chains: chains not interleaved: their op sequences differ
 // CHECK-LABEL: func.func @different
 // CHECK:       vector.store %{{.*}}, %y
 // CHECK:       vector.load %x

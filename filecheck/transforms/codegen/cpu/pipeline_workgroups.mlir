@@ -36,7 +36,7 @@
 // CHECK:             vector.store %{{.*}}, %out[%[[end]]
 // SMALL-LABEL: func.func @sums_and_points
 // SMALL:       scf.forall (%{{.*}}) in (8) {
-// FEW:         there are too few tiles to take several
+// FEW:         not pipelined: too few tiles per thread
 // HELD:        the sums hold more than a quarter of the registers
 func.func @sums_and_points(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %out: memref<8x4x16xf32>) {
   %c0 = arith.constant 0 : index

@@ -31,7 +31,7 @@ func.func @boxes(%a: memref<?x520xf16>, %b: memref<520x256xf16>, %c: memref<?x25
 }
 
 // Rows of 1000 bytes do not begin at multiples of 16.
-// WHY:         copies of single threads: the operand of the rows has rows that are no multiples of 16 bytes
+// WHY:         not using TMA: the operand of the rows has rows that are not multiples of 16 bytes
 // CHECK-LABEL: func.func @no_rows
 // CHECK-NOT:     bulk_copies
 func.func @no_rows(%a: memref<128x500xf16>, %b: memref<128x500xf16>, %c: memref<128x128xf32>) {
@@ -50,7 +50,7 @@ func.func @no_rows(%a: memref<128x500xf16>, %b: memref<128x500xf16>, %c: memref<
 }
 
 // A slice of the reduction that does not end with a part: what follows it is not 0.
-// WHY-NEXT:    copies of single threads: the operand of the rows goes on where the reduction ends
+// WHY-NEXT:    not using TMA: the operand of the rows extends past the end of the reduction
 // CHECK-LABEL: func.func @no_slice
 // CHECK-NOT:     bulk_copies
 func.func @no_slice(%a: memref<128x512xf16>, %b: memref<128x512xf16>, %c: memref<128x128xf32>) {
@@ -71,7 +71,7 @@ func.func @no_slice(%a: memref<128x512xf16>, %b: memref<128x512xf16>, %c: memref
 }
 
 // What the workgroup has written by its threads is not ordered with what is read by another way.
-// WHY-NEXT:    copies of single threads: the operand of the columns is written by the workgroup
+// WHY-NEXT:    not using TMA: the operand of the columns is written by the workgroup
 // CHECK-LABEL: func.func @no_output
 // CHECK-NOT:     bulk_copies
 func.func @no_output(%a: memref<128x512xf16>, %b: memref<128x512xf16>, %c: memref<128x128xf32>) {
@@ -95,7 +95,7 @@ func.func @no_output(%a: memref<128x512xf16>, %b: memref<128x512xf16>, %c: memre
 }
 
 // A row of the output is read from two rows, one step apart: a window.
-// WHY-NEXT:    copies of single threads: the operand of the rows is a window
+// WHY-NEXT:    not using TMA: the operand of the rows is a window
 // WHY-NOT:     remark
 // CHECK-LABEL: func.func @no_window
 // CHECK-NOT:     bulk_copies

@@ -131,7 +131,7 @@ class MultiReductionOp(IRDLOperation):
         kept = tuple(size for dim, size in enumerate(dims) if dim not in reduced)
         if shape(self.dest.type) != kept or self.acc.type != self.dest.type:
             raise VerifyException(
-                "destination and accumulator must have the shape of what is not reduced"
+                "destination and accumulator must have the shape of the dims that are not reduced"
             )
 
 
@@ -444,7 +444,7 @@ class MaskOp(IRDLOperation):
         if len(ops) > 2 or not isinstance(ops[-1], YieldOp):
             raise VerifyException("expects at most one operation to mask, and a vector.yield")
         if [v.type for v in ops[-1].operands] != [r.type for r in self.res]:
-            raise VerifyException("expects the results to have the types of what is yielded")
+            raise VerifyException("expects the results to have the types of the yielded values")
 
 
 OPS = [MultiReductionOp, ContractionOp, OuterProductOp, ScanOp, MaskOp, YieldOp]

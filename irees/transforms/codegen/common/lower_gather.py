@@ -2,7 +2,7 @@
 Lowers gathers to contiguous loads, broadcasts of one element, or loads lane by lane.
 
     %r = vector.gather %m[%i, %j] [%x], %mask, %p
-  =>                                                  // lane 0 of a mask that is not known
+  =>                                                  // lane 0 of a dynamic mask
     %x0 = vector.extract %x[0]
     %r0 = scf.if %mask0 {
       %k = arith.addi %j, %x0
@@ -72,7 +72,7 @@ def pattern_of(value: SSAValue) -> Pattern | None:
     if isinstance(op, arith.IndexCastOp):
         return pattern_of(op.input)
     if isinstance(op, arith.AddiOp):
-        # Active lanes are in bounds of their dim, so a sum that wraps is of an inactive lane.
+        # Active lanes are in bounds of their dim, so the sum can wrap only in inactive lanes.
         a, b = pattern_of(op.lhs), pattern_of(op.rhs)
         if a is not None and b is not None and a.step + b.step < 2:
             return Pattern(a.start + b.start, a.step + b.step)
@@ -223,6 +223,6 @@ class LowerGatherPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [o for o in op.walk() if isinstance(o, GatherOp)]:
             if not isinstance(inner.base.type, MemRefType) or not inner.offsets:
-                remark("missed", self.name, inner, "not a gather from a dim of memory")
+                remark("missed", self.name, inner, "not a gather from a buffer along one dim")
                 continue
             Rewriter.replace_op(inner, [], [Lowering(inner).run()])

@@ -143,7 +143,7 @@ class Distribution:
                 for axis, expr in enumerate(access.map.results):
                     if isinstance(expr, AffineDimExpr) and expr.position == loop:
                         return buffer_dim(access.buffer, axis, builder)
-        raise AssertionError("a loop has an operand that bounds it")
+        raise AssertionError("every loop is bounded by an operand")
 
     def _shrink(self, tiles: list[dict[int, Tile]], inside: IndexBuilder) -> None:
         """Replaces each buffer that only this group uses with a private one of tile size."""

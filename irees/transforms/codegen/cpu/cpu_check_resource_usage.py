@@ -1,13 +1,13 @@
 """
-Refuses a kernel that needs more of the stack than a thread is sure to have.
+Rejects kernels that use more stack than every thread is guaranteed to have.
 
     func.func @f() { memref.alloca() : memref<65536xf32> }
   =>
     error: func.func: uses 262144 bytes of stack; exceeded the limit of 32768 bytes
 
-Only `memref.alloca` lies on the stack; larger buffers of a kernel are scratch memory that is
-planned, of any size. A stack allocation whose size is known only at run time is refused by
-name: it has overflowed stacks before (iree-org/iree#24735). IREE: the stack check of
+Only `memref.alloca` allocates on the stack. Larger buffers of a kernel are `memref.alloc`: scratch
+memory of any size, placed by the memory planner. A stack allocation of dynamic size is always an
+error: it has overflowed stacks before (iree-org/iree#24735). IREE: the stack check of
 `LLVMCPUCheckIRBeforeLLVMConversion`, limit 32 KiB.
 """
 
@@ -27,7 +27,7 @@ from irees.transforms.utils.footprint import footprint
 
 @dataclass(frozen=True)
 class CpuCheckResourceUsagePass(ModulePass):
-    """The stack of every function stays below `limit` bytes."""
+    """Rejects functions that use more than `limit` bytes of stack."""
 
     name = "irees-cpu-check-resource-usage"
 
@@ -37,7 +37,7 @@ class CpuCheckResourceUsagePass(ModulePass):
             used = footprint(function, memref.AllocaOp, None)
             for allocation in used.dynamic:
                 raise LimitExceededError(
-                    "a stack allocation whose size is not known when it is compiled",
+                    "a stack allocation has a dynamic size",
                     op=allocation,
                     hint="allocate it with memref.alloc: that is scratch memory of any size",
                 )

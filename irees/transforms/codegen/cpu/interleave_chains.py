@@ -173,13 +173,13 @@ def interleave(loop: scf.ForOp) -> None:
     if not chains or (short and not loop.results):
         return
     if len({tuple(op.name for op in chain) for chain in chains}) > 1:
-        remark("missed", NAME, loop, "the chains differ")
+        remark("missed", NAME, loop, "chains not interleaved: their op sequences differ")
         return
     turns = turns_of(loop, vector_work(ops)) if len(chains) == 1 else 1
     if len(chains) == 1 == turns and not short:
         return
     if reads_what_it_writes(ops):
-        remark("missed", NAME, loop, "it reads what it writes")
+        remark("missed", NAME, loop, "chains not interleaved: the loop reads a buffer it writes")
         return
     if not may_rewrite(NAME, loop, f"{len(chains) * turns} chains"):
         return
@@ -190,7 +190,7 @@ def interleave(loop: scf.ForOp) -> None:
         op.detach()
     turned = [op for turn in zip(*chains, strict=True) for op in turn]
     place = {op: number for number, op in enumerate(ops)}
-    # A nontemporal store is a branch in C, across which no FMA is formed.
+    # A nontemporal store is a branch in C; C compilers form no FMA across branches.
     stores = [isinstance(op, vector.StoreOp) for op in turned]
     end = stores.index(True) if True in stores else len(stores)
     turned[:end] = spread(sorted(short, key=place.__getitem__), turned[:end])
@@ -199,7 +199,7 @@ def interleave(loop: scf.ForOp) -> None:
 
 @dataclass(frozen=True)
 class InterleaveChainsPass(ModulePass):
-    """Interleaves long independent chains of operations of a loop body."""
+    """Interleaves long independent dependence chains of a loop body."""
 
     name = "irees-interleave-chains"
 

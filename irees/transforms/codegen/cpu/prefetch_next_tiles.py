@@ -1,11 +1,11 @@
 """
-Asks for the next tile of a large input while this one is worked on.
+Prefetches the next tile of a large input during the last loop over the current one.
 
-A kernel of several loops over one tile (a softmax: the greatest element of a row, then its powers,
-then their quotients) reads the tile from memory in its first loop and from the cache in the others.
-Memory is idle in those, and the first loop of the next tile waits for it: the processor's own
-prefetchers follow a stream of addresses, and stop at the end of a page. So the last loop that reads
-a tile asks, beside each of its loads that begin a line, for the element one tile further.
+A kernel with several loops over one tile (a softmax: the maximum of a row, then exponentials, then
+divisions) reads the tile from memory in its first loop and from the cache in the others, while
+memory is idle. The first loop of the next tile then waits for memory: hardware prefetchers stop at
+the end of a page. So the last loop that reads a tile prefetches, once per cache line, the element
+one tile further.
 
     %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>, vector<16xf32>
   =>
@@ -13,12 +13,11 @@ a tile asks, beside each of its loads that begin a line, for the element one til
     %n = arith.addi %i, %c2 : index
     memref.prefetch %tile[%n, %j], read, locality<3>, data : memref<2x1024xf32, ...>
 
-Workgroups are handed out in contiguous ranges, so the next tile is the one whose last induction
-variable is one more; past the end of the input it is a hint about nothing. Left alone are inputs
-smaller than `limit` bytes, which a cache holds; tiles larger than `tile_bytes`, whose successor
-would drive them out; and tiles that one loop reads, which is as fast as memory as it is. After
-Mowry, Lam and Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
-`memref.prefetch`.
+Each thread runs a contiguous range of workgroups, so the next tile has the next value of the last
+induction variable. Prefetches past the end of the input are harmless. Left unchanged: inputs that
+the L2 cache holds; tiles larger than the L1 cache, which the next tile would evict; and tiles that
+a single loop reads, which is bandwidth-bound already. After Mowry, Lam and Gupta, "Design and
+Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR: `memref.prefetch`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from irees.transforms.utils.shapes import IndexBuilder, constant_value, mixed
 
 
 def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
-    """The dim along which `iv` counts the tiles, so that the next one is its size further."""
+    """Returns the dim along which `iv` numbers adjacent tiles, or None."""
     sizes = view.static_sizes.get_values()
     for dim, offset in enumerate(mixed(view.static_offsets.get_values(), view.offsets)):
         if offset is iv and sizes[dim] == 1:
@@ -59,7 +58,7 @@ def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
 
 
 def last_loads(views: list[memref.SubviewOp], body: Block) -> list[vector.LoadOp]:
-    """The loads of the last loop that reads a tile, if another one reads it before."""
+    """Returns the loads of the last loop that reads a tile; none if only one loop reads it."""
     loads = [
         use.operation
         for view in views
@@ -84,7 +83,7 @@ def prefetch(load: vector.LoadOp, dim: int) -> None:
 
 @dataclass(frozen=True)
 class PrefetchNextTilesPass(ModulePass):
-    """Tiles of large inputs that several loops read are asked for one tile ahead."""
+    """Prefetches the next tile of large inputs whose tiles are read by several loops."""
 
     name = "irees-prefetch-next-tiles"
 
@@ -94,7 +93,7 @@ class PrefetchNextTilesPass(ModulePass):
             self.prefetch_tiles(source, body, target.l1_bytes)
 
     def prefetch_tiles(self, source: SSAValue, body: Block, most: int) -> None:
-        """The tiles of one input in one parallel loop; equal views are one tile."""
+        """Prefetches the tiles of one input in one parallel loop; equal views are one tile."""
         tiles: dict[tuple[object, ...], list[memref.SubviewOp]] = {}
         for view in [o for o in body.ops if isinstance(o, memref.SubviewOp)]:
             whole = len(view.static_sizes) == view.result.type.get_num_dims()

@@ -1,10 +1,10 @@
 """
-Asks for the lines of a large output before they are written.
+Prefetches the cache lines of a large output before they are written.
 
-A store to a line that no cache holds first reads it. The loop that writes a tile does little else
-(a softmax divides), so it waits for memory, which was idle while the loop before it computed (the
-powers). So that loop asks, beside each of its loads from a tile of the same shape, for the line of
-the output that will be written in its place.
+A store to an uncached line first reads the line. The loop that writes a tile does little else (a
+softmax divides), so it waits for memory, which was idle during the compute-bound loop before it
+(the exponentials). So that earlier loop prefetches, beside each of its loads from a tile of the
+same shape, the line of the output at the same indices.
 
     scf.for %j { %x = vector.load %tile[%i, %j] : memref<2x1024xf32, ...>; math.exp ... }
     scf.for %j { ... vector.store %q, %out[%i, %j] : memref<2x1024xf32, ...> }
@@ -13,9 +13,9 @@ the output that will be written in its place.
                  memref.prefetch %out[%i, %j], write, locality<3>, data : memref<2x1024xf32, ...> }
     scf.for %j { ... vector.store %q, %out[%i, %j] : memref<2x1024xf32, ...> }
 
-The bytes that move are the same; they move earlier. Left alone are outputs smaller than `limit`
-bytes, which a cache holds; tiles larger than `tile_bytes`, whose lines would be gone again; stores
-that pass by the caches and read no line; and what is read, too. MLIR: `memref.prefetch`.
+The memory traffic is the same, but earlier. Left unchanged: outputs that the L2 cache holds; tiles
+larger than the L1 cache, whose lines would be evicted before the store; nontemporal stores, which
+read no line; and outputs that the kernel also reads. MLIR: `memref.prefetch`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from irees.transforms.utils.shapes import element_bytes
 
 
 def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]:
-    """The loads from tiles of a view's shape in the last loop before `last` that has any."""
+    """Returns the loads from tiles of a view's shape in the last loop before `last` with any."""
     shape, width = view.result.type.get_shape(), element_bytes(view.result.type)
     loop = last.prev_op
     while loop is not None:
@@ -61,7 +61,7 @@ def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]
 
 
 def can_precede(view: memref.SubviewOp, loop: Operation) -> bool:
-    """Whether all that a view is made of is there in front of a loop of its block."""
+    """Whether all operands of a view dominate a loop of its block."""
     return all(
         not isinstance(owner := operand.owner, Operation)
         or owner.parent is not view.parent
@@ -72,7 +72,7 @@ def can_precede(view: memref.SubviewOp, loop: Operation) -> bool:
 
 @dataclass(frozen=True)
 class PrefetchOutputsPass(ModulePass):
-    """Lines of large outputs are asked for in the loop before the one that writes them."""
+    """Prefetches the lines of large outputs in the loop before the one that writes them."""
 
     name = "irees-prefetch-outputs"
 
@@ -83,7 +83,7 @@ class PrefetchOutputsPass(ModulePass):
             self.prefetch_tile(stores, body, target.l1_bytes)
 
     def prefetch_tile(self, stores: list[vector.StoreOp], body: Block, most: int) -> None:
-        """The tile that all stores of a parallel loop to one output are to."""
+        """Prefetches the tile of one output, if all stores of a parallel loop are to one tile."""
         views = {store.base for store in stores}
         if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
             return

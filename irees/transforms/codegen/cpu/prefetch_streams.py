@@ -1,12 +1,11 @@
 """
-Asks for what a loop will read and write in a while, where it computes too much to see so far.
+Prefetches the streams of compute-bound loops 4 KiB ahead.
 
-A processor works on some two hundred instructions at once. In a loop that only copies these are
-many loads, and memory is always busy. In one that computes much for each load (a GELU: forty
-operations) they are a few: the next line is asked for when this one is nearly done, and the
-processor's own prefetchers stop at the end of a page. So each load asks for the element 4 KiB
-further, and each store for the line that it will be written to then, which is read before it is
-written.
+An out-of-order core has some two hundred instructions in flight. In a copy loop, many of them are
+loads, so memory is always busy. In a loop with much arithmetic per load (a GELU: forty operations),
+few of them are loads, so the core requests the next line late, and hardware prefetchers stop at the
+end of a page. So each load prefetches the element 4 KiB further, and each store the line that it
+will write 4 KiB further: a store to an uncached line first reads the line.
 
     scf.for %i { %x = vector.load %in[%i]; ...; vector.store %y, %out[%i] }
   =>
@@ -15,14 +14,14 @@ written.
                  ...; vector.store %y, %out[%i]
                  memref.prefetch %out[%n], write, locality<3>, data : memref<16384xf32, ...> }
 
-So does a sum, which stores nothing and keeps what it reads in registers, and a kernel that reads
-tiles one after the other asks for each.
+Reductions, which store nothing and accumulate in registers, prefetch their inputs too. In a kernel
+that reads several tiles one after the other, each is prefetched.
 
-Left alone are loops with at most 16 operations a store, which memory holds up as it is; stores that
-pass by the caches (`irees-use-nontemporal-stores`) and read no line; buffers smaller than `limit`
-bytes, which a cache holds; and tiles that a second loop reads, which `irees-prefetch-next-tiles`
-takes care of. After Mowry, Lam and Gupta, "Design and Evaluation of a Compiler Algorithm for
-Prefetching" (1992); MLIR: `memref.prefetch`.
+Left unchanged: loops with at most 16 operations per store, which are bandwidth-bound; nontemporal
+stores (`irees-use-nontemporal-stores`), which read no line; buffers that the L2 cache holds; and
+tiles that a second loop reads, which `irees-prefetch-next-tiles` prefetches. After Mowry, Lam and
+Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); MLIR:
+`memref.prefetch`.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ from irees.transforms.utils.shapes import IndexBuilder, element_bytes
 
 
 def is_heavy(block: Block) -> bool:
-    """Whether a loop computes so much that it does not wait for memory alone."""
+    """Whether a loop is compute-bound."""
     stores = sum(isinstance(o, vector.StoreOp) for o in block.ops)
     return vector_work(block.ops) > CPU.bandwidth_bound_ops * max(1, stores)
 
 
 def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
-    """Whether an access moves along the last dim of its buffer with the innermost loop."""
+    """Whether the innermost loop moves an access along the last dim of its buffer."""
     block = access.parent
     if block is None or not isinstance(block.parent_op(), scf.ForOp) or not access.indices:
         return False
@@ -67,7 +66,7 @@ def runs_along(access: vector.LoadOp | vector.StoreOp) -> bool:
 
 
 def moves_with(index: SSAValue, block: Block) -> bool:
-    """Whether an index is that of a loop, or more by a constant and by what comes from outside."""
+    """Whether an index is the loop's induction variable plus a constant and an outer value."""
     value, _ = less_constant(index)
     if isinstance(value.owner, arith.AddiOp) and value.owner.rhs is block.args[0]:
         return isinstance(value.owner.lhs, BlockArgument) or not block.is_ancestor(
@@ -77,13 +76,13 @@ def moves_with(index: SSAValue, block: Block) -> bool:
 
 
 def tile_of(access: vector.LoadOp | vector.StoreOp) -> tuple[object, ...]:
-    """Where the view begins that an access goes to; nothing for a whole buffer."""
+    """Returns the offsets of the view that is accessed; an empty tuple for a whole buffer."""
     view = access.base.owner
     return (view.static_offsets, *view.offsets) if isinstance(view, memref.SubviewOp) else ()
 
 
 def only_reads(block: Block) -> bool:
-    """Whether a loop carries what it makes of its inputs in registers."""
+    """Whether a loop stores nothing and carries its results in registers, like a reduction."""
     loop = block.parent_op()
     return (
         isinstance(loop, scf.ForOp)
@@ -104,7 +103,7 @@ def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
 
 @dataclass(frozen=True)
 class PrefetchStreamsPass(ModulePass):
-    """Loops that compute much, and sums, ask for what they will use 4 KiB further."""
+    """Prefetches the streams of compute-bound loops and of reductions 4 KiB ahead."""
 
     name = "irees-prefetch-streams"
 
@@ -115,7 +114,7 @@ class PrefetchStreamsPass(ModulePass):
                     prefetch(access)
 
     def streams(self, buffer: SSAValue, body: Block) -> list[vector.LoadOp] | list[vector.StoreOp]:
-        """The accesses of a parallel loop to a buffer that a heavy loop, or a sum, has alone."""
+        """Returns the accesses to prefetch for: each tile is streamed by one loop of `body`."""
         stores = [s for s in written_only(buffer) or () if body.is_ancestor(s)]
         past = BoolAttr.from_bool(True)
         found = [s for s in stores if s.nontemporal != past] or [

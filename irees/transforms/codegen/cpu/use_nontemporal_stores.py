@@ -1,24 +1,23 @@
 """
-Lets what a kernel writes pass by the caches, where it is too large for them anyway.
+Uses nontemporal stores for outputs that are too large for the caches.
 
-A store to memory first reads the line that it writes to, and drives out another one. A kernel that
-writes half as much as the last-level cache holds, or more, gains nothing by either: the line is
-written whole, and it is gone from the cache before somebody reads it. A nontemporal store does
-neither; a copy then moves two bytes for a byte copied, not three.
+An ordinary store to an uncached line reads the line first and evicts another one. A kernel that
+writes at least half the size of the last-level cache gains nothing from either: it overwrites the
+whole line, and the line is evicted before it is read. A nontemporal store avoids both: a copy then
+moves two bytes per byte copied, not three.
 
     vector.store %v, %out[%i] : memref<16777216xf32>, vector<16xf32>
   =>
     vector.store %v, %out[%i] {nontemporal = true} : memref<16777216xf32>, vector<16xf32>
 
-A vector that is a part of a line waits for the rest of it in one of a few buffers. Where much is
-computed between the two, memory is not what a loop waits for, and that wait costs more than the
-line that is not read (Zen 4, vectors of half a line: 1.02 to 1.04 of the time). So a loop over such
-vectors has at most 16 operations for each store. Whole lines pass at any time: a GELU on two
-threads takes 0.8 of it.
+A vector that is shorter than a line waits for the rest of the line in one of a few write-combining
+buffers. In a compute-bound loop, this wait costs more than reading the line would. So a loop with
+such vectors gets nontemporal stores only if it has at most 16 operations per store. Stores of whole
+lines are always nontemporal.
 
-Only a buffer that the kernel gets from outside, whose size is known and which the kernel never
-reads, is written so. It is a hint, as in MLIR's `vector.store`: a printer may ignore it, and stores
-to addresses that are not multiples of the vector's size are ordinary ones.
+The pass changes only stores to kernel arguments of static size that the kernel never reads. The
+attribute is a hint, as in MLIR's `vector.store`: a printer may ignore it, and stores to addresses
+that are not aligned to the vector's size are ordinary ones.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from irees.transforms.utils.lanes import LINE
 
 
 def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
-    """The vector stores to a buffer and its views, or None when anything reads it."""
+    """Returns the vector stores to a buffer and its views, or None if any other op may read it."""
     stores: list[vector.StoreOp] = []
     for use in buffer.uses:
         user = use.operation
@@ -59,7 +58,7 @@ def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
 
 
 def leaves_at_once(store: vector.StoreOp) -> bool:
-    """Whether a store is a whole line, or the loop around it does little but load and store."""
+    """Whether a store is a whole line, or the loop around it is bandwidth-bound."""
     kind, block = store.vector.type, store.parent
     assert isinstance(kind, VectorType)
     assert block is not None
@@ -71,7 +70,7 @@ def leaves_at_once(store: vector.StoreOp) -> bool:
 
 @dataclass(frozen=True)
 class UseNontemporalStoresPass(ModulePass):
-    """Stores to outputs of `limit` bytes or more go past the caches."""
+    """Makes stores to outputs of the target's `uncached_bytes` or more nontemporal."""
 
     name = "irees-use-nontemporal-stores"
 

@@ -50,7 +50,7 @@ class GpuCheckResourceUsagePass(ModulePass):
             whole = footprint(function, memref.AllocOp, "workgroup")
             for allocation in whole.dynamic:
                 raise LimitExceededError(
-                    "a shared memory allocation whose size is not known when it is compiled",
+                    "a shared memory allocation has a dynamic size",
                     op=allocation,
                     hint="give it a static shape, or a bound to allocate",
                 )
@@ -61,5 +61,5 @@ class GpuCheckResourceUsagePass(ModulePass):
                 raise LimitExceededError(
                     f"uses {used} bytes of shared memory; exceeded the limit of {limit} bytes",
                     op=function,
-                    hint="smaller tiles, or fewer ops in one kernel",
+                    hint="use smaller tiles, or fewer ops in one kernel",
                 )

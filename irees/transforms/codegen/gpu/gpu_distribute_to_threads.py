@@ -62,7 +62,7 @@ def spread(op: linalg.GenericOp) -> None:
             spread_by(points, points.vector, lanes, sizes, at)
             return
         except NotVectorizableError as reason:
-            remark("missed", "irees-gpu-distribute-to-threads", op, f"one by one: {reason}")
+            remark("missed", "irees-gpu-distribute-to-threads", op, f"not vectorized: {reason}")
     elif (lanes := points.packed(axis)) > 1:
         spread_by(points, points.pack, lanes, sizes, at)
         return

@@ -85,7 +85,7 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
             assert size is not None
             left -= size
         elif size is None:
-            remark("missed", "irees-gpu-infer-memory-space", op, "scratch: its size is not known")
+            remark("missed", "irees-gpu-infer-memory-space", op, "in scratch memory: dynamic size")
         else:
             wanting.append((size, number, op))
     for size, _, op in sorted(wanting, key=lambda entry: entry[:2]):
@@ -97,7 +97,7 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
             Rewriter.replace_op(op, [], [alloc.memref])
             op = alloc
         if size > left:
-            text = f"scratch: {size} bytes, and {max(0, left)} of {limit} are left"
+            text = f"in scratch memory: {size} bytes; {max(0, left)} of {limit} are free"
             remark("missed", "irees-gpu-infer-memory-space", op, text)
             continue
         left -= size

@@ -75,13 +75,13 @@ def why_not(op: linalg.GenericOp, position: int) -> str | None:
     assert isinstance(kind, MemRefType)
     plain = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
     if len(set(plain)) != len(indexing.results):
-        return "what lies crosswise is not indexed by plain loops"
+        return "the transposed operand is not indexed by plain loops"
     bounds = [bound_of(op.operands[position], axis) for axis in range(kind.get_num_dims())]
     if None in bounds:
-        return "the tile has no known size"
+        return "the tile size has no static bound"
     size = prod(b for b in bounds if b is not None) * element_bytes(kind)
     most = NVIDIA.transposed_bytes
-    return None if size <= most else f"a tile of {size} bytes, and {most} at most"
+    return None if size <= most else f"the tile has {size} bytes; the limit is {most}"
 
 
 def bound_of(buffer: SSAValue, axis: int) -> int | None:
@@ -103,7 +103,7 @@ def bound_of(buffer: SSAValue, axis: int) -> int | None:
 
 
 def turn(op: linalg.GenericOp, position: int) -> None:
-    """A transposed input  =>  a copy of it in shared memory"""
+    """transposed input  =>  copy of it in shared memory"""
     source = op.operands[position]
     kind = source.type
     assert isinstance(kind, MemRefType)

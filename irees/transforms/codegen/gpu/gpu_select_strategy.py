@@ -5,12 +5,12 @@ Selects the strategy of each GPU kernel: which ops are fused, their tile sizes, 
 is still a workgroup per multiprocessor, no parallelism is lost, or the tiles are small.
 
 * Contraction: the blocking with the fewest predicted cycles (`utils/waves.py`), where tiles may be
-  shared by workgroups; of similar ones that with the least operand traffic. A remark says what the
-  others take. Matrix instructions need GPU support: f16 or bf16 into f32 if sums may be reordered,
-  f32 if it may be rounded to tf32, and signed i8 into i32, which is exact. Tiles are multi-stage if
-  the GPU copies to shared memory asynchronously. `wgmma` also needs operands that TMA, or
-  asynchronous copies of 4 bytes or more, can load. If the elements that a thread loads one at a
-  time for `mma.sync` would spill, the block takes fewer steps at a time, or has more warps.
+  shared by workgroups; among similar ones, the one with the least operand traffic. Remarks give the
+  cycles of the others. Matrix instructions need GPU support: f16 or bf16 into f32 if sums may be
+  reordered, f32 if it may be rounded to tf32, and signed i8 into i32, which is exact. Tiles are
+  multi-stage if the GPU copies to shared memory asynchronously. `wgmma` also needs operands that
+  TMA, or asynchronous copies of 4 bytes or more, can load. If scalar loads for `mma.sync` would
+  spill, the block gets fewer steps at a time, or more warps.
 * Attention: a tile of queries of one batch, of one or two warpgroups if `wgmma` can compute it.
 * Transpose: square tiles. Other elementwise ops: 16 bytes per thread.
 * Reduction: one result per thread; along rows, one or a few rows, which warps share; along columns,
@@ -169,7 +169,7 @@ def attention_blocking(op: ext.AttentionOp, machine: Machine) -> AttentionBlocki
         found = workgroups(roles.sizes, tiles, NVIDIA.assumed_trip_count)
         last = count == NVIDIA.attention_warpgroups[-1]
         if reason is None and found < machine.workgroups and not last:
-            reason = f"{found} workgroups, and {machine.workgroups} keep the GPU busy"
+            reason = f"{found} workgroups; {machine.workgroups} are needed to fill the GPU"
         if reason is None:
             return blocking
         remark("missed", GpuSelectStrategyPass.name, op, f"{count} warpgroups: {reason}")
@@ -190,7 +190,7 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
         tiles = {loop: 1 for loop in loops}
         tiles |= tiles_of([x for x in rows if x in loops], member.sizes, blocking.rows)
         tiles |= tiles_of([x for x in columns if x in loops], member.sizes, blocking.columns)
-        # Without another the last is taken, and lowered to loops if it does not fit there either.
+        # If none fits, the last is chosen; if it does not fit later either, loops are emitted.
         last = fewest == inf and blocking is candidates[-1]
         blocking = with_fewer_loads(op, blocking, trips_of(member, tiles))
         name = f"{blocking.rows} x {blocking.columns} x {blocking.depth}"
@@ -208,10 +208,10 @@ def contraction_tiles(group: Group, heavy: int, machine: Machine) -> tuple[list[
 
 
 def report(member: Loops, others: Sequence[tuple[str, float]], fewest: float) -> None:
-    """Says how many cycles each block takes, and records those of the one that is taken."""
+    """Emits a remark with the cycles of each block not chosen; records those of the chosen one."""
     for name, cycles in others:
         if cycles != fewest:
-            said = f"blocks of {name}: {cycles:.0f} cycles, and {fewest:.0f} are enough"
+            said = f"blocks of {name}: predicted {cycles:.0f} cycles, the best takes {fewest:.0f}"
             remark("missed", GpuSelectStrategyPass.name, member.op, said)
     if fewest < inf and min(member.sizes) >= 0:
         add_cycles(member.op, fewest)

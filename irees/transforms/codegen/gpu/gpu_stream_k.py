@@ -80,25 +80,25 @@ def why_not(loop: ForallOp, op: linalg.GenericOp) -> str | None:
     assert parts is not None
     sizes, found, blocking = most_points(op), roles(op, parts), blocking_of(op)
     if min(*sizes, *counts_of(loop)) < 0:
-        return "sizes are not known"
+        return "a size is dynamic"
     (_, rows), (_, columns) = sides(op)
     points = (prod(sizes[x] for x in loops) for loops in (found.batch, rows, columns))
     limits = 1, blocking.rows, blocking.columns
     if any(count > limit for count, limit in zip(points, limits, strict=True)):
-        return "a tile is more than a block"
+        return "a tile has several blocks"
     fill = fill_of(op)
     for other in loop.region.block.ops:
         if other is op:
             break
         if isinstance(other, memref.AllocOp) and other.operands:
-            return "sizes are not known"
+            return "a size is dynamic"
         if is_free(other) or (fill is not None and other is fill[0]):
             continue
         written = {root(o) for o in other.outputs} if isinstance(other, linalg.GenericOp) else set()
         if not written or len({is_inside(buffer, loop) for buffer in written}) > 1:
-            return f"{other.name} is done first in its tile"
+            return f"{other.name} precedes it in its tile"
         if written & {root(value) for value in op.inputs}:
-            return "what it multiplies is computed in its tile"
+            return "an operand is computed in its tile"
     return None
 
 
@@ -131,7 +131,7 @@ class GpuStreamKPass(ModulePass):
         kind = op.outputs[0].type
         assert isinstance(kind, MemRefType)
         if reason is None and is_strict(op) and not isinstance(kind.element_type, IntegerType):
-            reason = "strict floating point keeps the order of a sum"
+            reason = "fp=strict keeps the order of a sum"
         blocking, gpu = blocking_of(op), gpu_of(op)
         cut = min(static_ranges(op)) < 0
         if reason is None and not may_share(blocking, gpu, cut=cut):
@@ -154,7 +154,7 @@ class GpuStreamKPass(ModulePass):
             "passed",
             self.name,
             op,
-            f"{text}: {way.cycles:.0f} cycles, and {waves.whole():.0f} alone",
+            f"{text}: predicted {way.cycles:.0f} cycles, and {waves.whole():.0f} without sharing",
         )
         entries = LoweringConfigAttr.on(op).as_data() | {STREAM_K: [way.tiles, way.workgroups]}
         op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)

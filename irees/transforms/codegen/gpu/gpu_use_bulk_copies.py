@@ -54,7 +54,7 @@ class GpuUseBulkCopiesPass(ModulePass):
                     continue
                 boxes = boxes_of(inner, blocking, static_ranges(inner))
                 if isinstance(boxes, str):
-                    remark("missed", self.name, inner, f"copies of single threads: {boxes}")
+                    remark("missed", self.name, inner, f"not using TMA: {boxes}")
                     continue
                 if not may_rewrite(self.name, inner, "in boxes"):
                     return

@@ -184,7 +184,7 @@ func.func @main() {
   stream.cmd.dispatch @k::@k(%x, %y) : memref<4xf32>, memref<4xf32>
   func.return
 }"""
-    with pytest.raises(InternalError, match="has bytes that another has meanwhile"):
+    with pytest.raises(InternalError, match="two live temporaries overlap in the arena"):
         irees.compile(text, start="codegen", to="verification")
     irees.compile(text.replace("12 : index", "16 : index"), start="codegen", to="verification")
 
@@ -209,7 +209,7 @@ func.func @main(%n: index) {
   func.return
 }"""
     options = {"start": "codegen", "to": "verification", "target": "cuda:sm_80"}
-    with pytest.raises(InternalError, match="some threads may not come to this barrier"):
+    with pytest.raises(InternalError, match="divergent barrier: some threads may not reach it"):
         irees.compile(text.replace("CONDITION", "%t, %n"), **options)
     irees.compile(text.replace("CONDITION", "%n, %n"), **options)
 

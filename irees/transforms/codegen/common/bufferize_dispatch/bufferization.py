@@ -86,7 +86,7 @@ class Bufferization:
     whole: set[Operation] = field(default_factory=set)
     """Loads and stores of whole dispatch tensors."""
     framed: dict[Operation, SSAValue | None] = field(default_factory=dict)
-    """Insertions whose source is computed in place, and the view that it is computed in."""
+    """Insertions whose source is computed in place, with the view that holds the source."""
 
     def run(self) -> None:
         """Bufferizes the function in place."""
@@ -175,7 +175,7 @@ class Bufferization:
             case _ if loops_model_of(op) is not None:
                 self._destination_style(op, builder)
             case _ if any(isinstance(o.type, TensorType) for o in op.operands):
-                raise UnsupportedError("a kernel cannot hold this op on tensors", op=op)
+                raise UnsupportedError("this op on tensors is not supported in a kernel", op=op)
             case _:
                 pass
 

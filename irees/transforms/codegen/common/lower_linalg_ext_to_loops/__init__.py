@@ -69,7 +69,7 @@ def lower(op: Operation) -> None:
 
 @dataclass(frozen=True)
 class LowerLinalgExtToLoopsPass(ModulePass):
-    """Lowers ops with loops of their own on buffers: sort, topk, scan, scatter, and of plug-ins."""
+    """Lowers sort, topk, scan, scatter and ops of plug-ins on buffers to their own loops."""
 
     name = "irees-lower-linalg-ext-to-loops"
 

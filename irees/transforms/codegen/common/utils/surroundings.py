@@ -67,7 +67,7 @@ class Neighbour:
         """
 
         def no_index(loop: int) -> Lane:
-            raise AssertionError("bodies with linalg.index are not taken")
+            raise AssertionError("bodies with linalg.index are not fused")
 
         results = evaluate(
             self.op.body.block, arguments, lanes, at.insert, no_index, computed or {}

@@ -12,10 +12,10 @@ remark says so:
                                  %v = scf.if %inside { yield memref.load %b[%i] }
                                       else           { yield 0 }
 
-The places that a counting sort scatters to are the typical case: no linear fact says that they are
-a permutation. The guarded access is then proved like all others, by its guard. The proofs are the
-certificate of the executable. An access that can neither be proved nor guarded is an internal
-error, and the program does not compile.
+The typical unproved access is the scatter of a counting sort: no linear fact implies that its
+indices are a permutation. The guarded access is then proved like all others, with its guard as a
+fact. The proofs are the certificate of the executable. An access that can neither be proved nor
+guarded is an internal error, and the program does not compile.
 
 The pass also rejects divergent barriers and live arena slots that overlap, and counts accesses that
 are not proved disjoint between parallel iterations.
@@ -57,7 +57,7 @@ ROUNDS = 3
 
 def blame(access: Access) -> InternalError | PluginError:
     """Returns the error for an access that is neither proved nor guarded."""
-    # An instruction of a plug-in has no guard: its pass must not write it.
+    # An instruction of a plug-in has no guard: the plug-in's pass must emit it in bounds.
     kind = InternalError if model_of(access.op) is None else PluginError
     return kind(access.why, op=access.op)
 
@@ -91,10 +91,10 @@ class VerifyAccessesPass(ModulePass):
             why = f"a kernel takes {arg.type} and may be given another size by {operand.type}"
             raise InternalError(why, op=arg.owner.parent_op())
         for view in program.overlapping:
-            raise InternalError("a temporary has bytes that another has meanwhile", op=view)
+            raise InternalError("two live temporaries overlap in the arena", op=view)
         for kernel in program.kernels.values():
             for barrier in divergent_barriers(kernel.body.block):
-                raise InternalError("some threads may not come to this barrier", op=barrier)
+                raise InternalError("divergent barrier: some threads may not reach it", op=barrier)
         for executable in [o for o in op.ops if isinstance(o, ExecutableOp)]:
             sites = sites_of(program, executable.sym_name.data)
             numbers = {kind: IntegerAttr(n, i64) for kind, n in counts(sites).items()}

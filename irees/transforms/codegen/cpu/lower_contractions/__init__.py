@@ -3,11 +3,10 @@ Lowers contractions to packed panels and a register-blocked micro-kernel.
 
     C[m, n] += A[m, k] * B[k, n]
 
-B is the operand that lies in panels, else the one along which the output is contiguous; it
-is copied, NR columns and KC rows at a time, into a panel that the micro-kernel streams
-through. The
-micro-kernel holds MR x NR of C in registers and does one outer product per k: MR scalars
-of A, broadcast, times NR/lanes vectors of the panel.
+B is the operand that is stored in panels already, else the one whose columns are contiguous in C.
+The pass copies KC rows and NR columns of B at a time into a panel, which the micro-kernel streams.
+The micro-kernel holds MR x NR of C in registers and does one outer product per k: MR scalars of A,
+broadcast, times NR/lanes vectors of the panel.
 
     for k0 in K by KC:
       for j in N by NR:
@@ -17,30 +16,29 @@ of A, broadcast, times NR/lanes vectors of the panel.
           for k in KC: acc += A[i:i+MR, k] (x) panel[k]
           C[i:i+MR, j:j+NR] = acc
 
-Rows of A that would crowd into a few sets of the cache are packed as well, once per k0. A B
-that `irees-pack-constant-operands` laid out in panels is read where it is, all of K at once
-unless A or a panel is too large for the cache, and the next panel is asked for meanwhile
-(`prefetch.py`). Where K is one slice, registers start at zero when C was only just
-filled with zeros.
+If rows of A map to a few cache sets, A is packed as well, once per k0. If
+`irees-pack-constant-operands` has laid out B in panels, the kernel reads B in place, with all of K
+in one slice unless A or a panel exceeds the cache, and prefetches the next panel (`prefetch.py`).
+If K is a single slice and C was just filled with zeros, the accumulators start at zero.
 
-Every operand is addressed linearly (a sum of loop index times step), so a convolution is
-the same nest: its image is packed as if it had been unfolded (implicit GEMM), where
-neighbouring columns that are neighbours in the image are moved as vectors. Operands may
-be widened (bf16 to f32, i8 to i32): B while it is packed, A when it is broadcast. Where the
-target has `dot_products` they are multiplied as they are instead, K in groups of four or two
-(`dots.py`), unless the order of sums is not ours to choose (bf16).
+The address of each operand is linear in the loop indices, so a convolution is the same nest: its
+image is packed as if it had been unfolded (implicit GEMM), with vector copies where adjacent
+columns are adjacent in the image. Narrow operands are widened (bf16 to f32, i8 to i32): B while it
+is packed, A when it is broadcast. If the target has `dot_products`, they multiply narrow elements
+directly instead, in groups of four or two along K (`dots.py`), unless that would reassociate sums
+of floats (bf16) that must keep their order.
 
-Four rows of A or fewer go through B once, as it lies, four whole rows of it at a time: memory gives
-more from several places than from one, and more along a row than down a column.
+With at most four rows of A, B is streamed once, in place, four whole rows at a time: several
+streams along rows get more memory bandwidth than one stream, or than column accesses.
 
-An elementwise op on the output is done while a block is in registers (`utils/surroundings.py`).
-Where B comes in blocks of a vector's width (`irees-propagate-blocked-layouts`) a panel is several
-blocks, read where they lie.
+An elementwise op on the output is fused while a block is in registers (`utils/surroundings.py`).
+If B is stored in blocks of one vector's width (`irees-propagate-blocked-layouts`), a panel is
+several blocks, read in place.
 
-Batch loops, and loops of a side that do not flatten, run outside. Left to
-`irees-vectorize-structured-ops`: depthwise convolutions (no M), outputs that are not
-contiguous, dot products (M and N tiny), element types without vectors. After Goto and van
-de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+Batch loops, and loops of M, N or K that do not collapse, run outside the micro-kernel.
+`irees-vectorize-structured-ops` lowers the rest: depthwise convolutions (no M), outputs that are
+not contiguous, dot products (M and N tiny), element types without vectors. After Goto and van de
+Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ from irees.transforms.codegen.cpu.lower_contractions.plan import Machine
 
 @dataclass(frozen=True)
 class LowerContractionsPass(ModulePass):
-    """Contractions on buffers become packed, register-blocked loops."""
+    """Lowers contractions on buffers to packed, register-blocked loops."""
 
     name = "irees-lower-contractions"
 
@@ -93,20 +91,21 @@ class LowerContractionsPass(ModulePass):
                 lower_contraction(op, parts, machine, dot)
                 return
             except Unsuitable as reason:
-                way = "" if dot is None else "no dot products: "
+                way = "" if dot is None else "not using dot-product instructions: "
                 remark("missed", self.name, op, f"{way}{reason}")
                 erase_unused_between(before, op)
 
     def ways(self, op: linalg.GenericOp, parts: MultiplyAdd) -> list[DotProduct | None]:
-        """By dot products first where the target has them, then by widened elements."""
+        """Returns the variants to try: with a dot-product instruction if one fits, then without."""
         side = vector_side(op, parts)
         if side is None:
             return [None]
         dot = dot_product(op, parts, side, dot_products_of(op), target_of(op).vector_bytes)
-        # Their sums of floats have an order of their own, and no subnormals.
+        # Dot products of floats sum in an order of their own and flush subnormals.
         if dot is not None and (not is_strict(op) or isinstance(dot.element, IntegerType)):
             return [dot, None]
         if parts.widen_lhs or parts.widen_rhs:
-            why = "no dot product of the target's takes them" if dot is None else "sums keep order"
-            remark("missed", self.name, op, f"elements are widened: {why}")
+            why = "the target has none for these types" if dot is None else "they reorder sums"
+            text = f"not using dot-product instructions: {why}; elements are widened"
+            remark("missed", self.name, op, text)
         return [None]

@@ -108,8 +108,8 @@ class Traversal:
     Which loops run inside the micro-kernel's blocks and which run around them.
 
     `batch`, `outer_n`, `outer_k` and `outer_m` run outside. `n` and each group of `k` step through
-    their operands like one loop. So does `m`, unless `choose_rows` merged all loops of M: addresses
-    of a row is then computed by delinearizing its index.
+    their operands like one loop. So does `m`, unless `choose_rows` merged all loops of M: the
+    address of a row is then computed by delinearizing its index.
     """
 
     batch: tuple[int, ...]

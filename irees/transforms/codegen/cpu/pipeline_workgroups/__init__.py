@@ -1,12 +1,13 @@
 """
-Sums up the next tile while the points of this one are computed.
+Software-pipelines workgroups: computes the reduction of tile i + 1 inside the elementwise loop of
+tile i.
 
-Some tiles are worked on twice, and are too large for the first level of the cache: a group of a
-norm is summed up, and then each of its points is computed from the sums and from itself. The sums
-wait for memory and use the adders of a processor; the points (a SiLU: an exponential and a
-quotient) use its multipliers, and memory is idle. One after the other, each leaves to the other
-what it does not use. So a workgroup takes several tiles in a row, and while it computes the points
-of one, it sums up the next: the loop of the sums becomes a part of the loop of the points.
+Some kernels read a tile twice, and the tile exceeds the L1 cache: a group norm reduces a group, and
+then computes each element from the result. The reduction (`sums`) is bandwidth-bound and uses the
+adders. The elementwise nest (`points`; a SiLU: an exponential and a division) is compute-bound and
+leaves memory idle. Run one after the other, each wastes the resource that the other needs. So a
+workgroup computes several consecutive tiles, and the reduction of the next tile becomes part of the
+elementwise loop of the current one.
 
     scf.forall (%w) in (32) {
       %sum = scf.for %j to 65536 iter_args(%s) { %x = vector.load %in[%w, %j] ... }
@@ -26,17 +27,20 @@ of one, it sums up the next: the loop of the sums becomes a part of the loop of 
       scf.for %i ... { ... %out[4 * %t + 3, %i, %k] ... }
     }
 
-Points and sums go through a tile in the same order, so each sum is what it was bit for bit, and
-workgroups do not depend on each other, so the next one may begin early. What sums hand to points
-(values that are no addresses) is carried from turn to turn.
+Both loops iterate over a tile in the same order, so each sum is bit-identical. Workgroups are
+independent, so the next one may start early. The results of the reduction that `points` uses are
+loop-carried; addresses are recomputed.
 
-Left alone are tiles smaller than `tile_bytes`, which the cache holds (`irees-prefetch-next-tiles`
-asks for the next); points that memory holds up as it is; kernels with fewer than two workgroups for
-each of `shares`; sums that hold more than a quarter of the vector `registers`, which points need
-(1.12 of the time for eight of the sixteen of AVX2, 0.87 for four); loops that do not go through the
-tile alike, and points that use a buffer of the workgroup. After Lam, "Software Pipelining: An
-Effective Scheduling Technique for VLIW Machines" (1988), over workgroups instead of the turns of a
-loop; `group_norm_silu` takes 0.89 of the time on one thread of a Zen 4.
+Left unchanged:
+- tiles that the L1 cache holds (`irees-prefetch-next-tiles` prefetches the next one),
+- elementwise nests that are bandwidth-bound,
+- kernels with too few workgroups to give each thread several tiles,
+- reductions whose accumulators take more than a quarter of the vector registers (spills),
+- loops that do not cover the tile in the same order,
+- elementwise nests that use a buffer of the workgroup.
+
+After Lam, "Software Pipelining: An Effective Scheduling Technique for VLIW Machines" (1988), over
+workgroups instead of loop iterations.
 """
 
 from __future__ import annotations
@@ -67,11 +71,11 @@ from irees.transforms.codegen.cpu.pipeline_workgroups.stages import (
 from irees.transforms.utils.shapes import IndexBuilder
 
 Values = dict[SSAValue, SSAValue]
-"""What stands for a value in a copy."""
+"""Maps each value of the original IR to its value in a copy."""
 
 
 def copy(ops: Sequence[Operation], at: IndexBuilder, values: Values) -> None:
-    """Copies of ops, with values for those of `values`, which learns what stands for their own."""
+    """Clones ops, remapping operands with `values`, and adds their results to `values`."""
     for op in ops:
         at.insert(op.clone(value_mapper=values))
 
@@ -82,7 +86,7 @@ def sums_beside_points(
     """
     for %i, %k { p(%i, %k) }; for %j { s(%j) }  =>  for %i, %k { p(%i, %k); s(%i * |k| + %k) }
 
-    Returns what the innermost loop of the sums would.
+    Returns the results that the innermost loop of the sums would have.
     """
     first = [sums.get(v, v) for v in stages.sums.loops[0].iter_args]
     places = carried(stages.sums) or []
@@ -127,7 +131,10 @@ def _beside(
 
 
 def _rows(stages: Stages, at: IndexBuilder, counters: list[SSAValue]) -> list[SSAValue]:
-    """The counters of the loops of the sums, of the last one without that of the last loop."""
+    """
+    Returns the induction variables of the loops of the sums. The last one lacks the contribution of
+    the innermost loop of the points.
+    """
     rows: list[SSAValue] = []
     for group in stages.groups:
         row: int | SSAValue = 0
@@ -141,7 +148,7 @@ def _rows(stages: Stages, at: IndexBuilder, counters: list[SSAValue]) -> list[SS
 def _summed(
     sums: Nest, at: IndexBuilder, values: Values, carry: list[SSAValue], counters: list[SSAValue]
 ) -> list[SSAValue]:
-    """One turn of the sums; the last two counters are parts of one."""
+    """Emits one iteration of the sums; the last two of `counters` add up to one index."""
     *outer, row, column = counters
     for loop, counter in zip(sums.loops, [*outer, at.value(at.add(row, column))], strict=True):
         block = loop.body.block
@@ -155,7 +162,7 @@ def _summed(
 
 
 def finish(stages: Stages, at: IndexBuilder, values: Values, inner: list[SSAValue]) -> None:
-    """What comes between sums and points, given the sums of the innermost loop."""
+    """Emits the ops between sums and points, given the results of the innermost sums."""
     first = stages.sums.loops[0]
     for number, place in enumerate(carried(stages.sums) or []):
         initial = first.iter_args[number]
@@ -205,7 +212,7 @@ def pipeline(forall: ForallOp, stages: Stages, together: int) -> None:
 
 
 def together_of(forall: ForallOp, shares: int) -> int:
-    """How many tiles one workgroup takes so that there are as many workgroups as shares."""
+    """Returns the most tiles per workgroup that leave at least `shares` workgroups."""
     lower, upper, step = forall.bounds()
     counts = [n for n in upper if isinstance(n, int)]
     plain = len(counts) == len(upper) and not any(lower) and all(each == 1 for each in step)
@@ -218,7 +225,7 @@ def together_of(forall: ForallOp, shares: int) -> int:
 
 @dataclass(frozen=True)
 class PipelineWorkgroupsPass(ModulePass):
-    """Workgroups that go through a large tile twice begin with the next one in the second turn."""
+    """Software-pipelines workgroups that read a large tile twice: reduces the next tile early."""
 
     name = "irees-pipeline-workgroups"
 
@@ -233,6 +240,6 @@ class PipelineWorkgroupsPass(ModulePass):
                     continue
                 together = together_of(forall, CPU.runs_per_thread * target.threads)
                 if together == 1:
-                    remark("missed", NAME, forall, "there are too few tiles to take several")
+                    remark("missed", NAME, forall, "not pipelined: too few tiles per thread")
                 elif may_rewrite(NAME, forall, f"{together} tiles in a row"):
                     pipeline(forall, stages, together)

@@ -1,12 +1,12 @@
 """
-Chooses how each kernel runs: which ops share a tile loop, and the tiles.
+Selects the tile sizes of each kernel, and the ops that share a tile loop.
 
-The ops of a kernel are cut into groups (`analysis/distribution.py`); each op gets a
-`#iree_codegen.lowering_config` with the number of its group and a tile size for each of
-its loops, 0 for a loop that is not tiled. A group with a contraction is tiled for its
-packed panels, and the contraction gets its register block, MR x NR; any other is cut into
-chunks of rows that are worth a thread's while. A group without a tileable loop keeps zeros
-and runs as it is: that is the total fallback.
+The ops of a kernel are partitioned into groups (`analysis/distribution.py`). Each op gets a
+`#iree_codegen.lowering_config` with the number of its group and a tile size per loop, 0 for a loop
+that is not tiled. A group with a contraction is tiled for its packed panels, and the contraction
+gets its register block, MR x NR. Any other group is tiled into chunks of rows, each large enough to
+pay for its dispatch to a thread. A group without a tileable loop keeps zeros and is not tiled: this
+fallback covers every kernel.
 
     linalg.generic {...}   =>   linalg.generic {..., lowering_config =
                                     #iree_codegen.lowering_config<{group = 0, workgroup = [1, 0]}>}
@@ -43,13 +43,13 @@ from irees.transforms.codegen.cpu.select_strategy.tuned_configs import tuned_blo
 
 
 def _has_panels(op: linalg.GenericOp) -> bool:
-    """Whether an op is a contraction that is worth packing for: not one channel by channel."""
+    """Whether an op is a contraction that profits from packing, so no depthwise convolution."""
     parts = multiply_add(op)
     return parts is not None and is_contraction(op) and vector_side(op, parts) is not None
 
 
 def own_config(group: Group, machine: Machine) -> Config:
-    """Returns the config of irees for a group: of its contraction, or chunks of rows."""
+    """Returns the built-in config of a group: that of its contraction, or chunks of rows."""
     heavy = next(
         (
             i
@@ -98,7 +98,7 @@ def configure(function: func.FuncOp, target: Target) -> list[LoweringConfigAttr]
 
 @dataclass(frozen=True)
 class SelectStrategyPass(ModulePass):
-    """Every op of a kernel gets a lowering config."""
+    """Gives every op of a kernel a lowering config."""
 
     name = "irees-select-strategy"
 
@@ -106,5 +106,5 @@ class SelectStrategyPass(ModulePass):
         target = target_of(op)
         for executable in [e for e in op.walk() if isinstance(e, ExecutableOp)]:
             for function in [f for f in executable.walk() if isinstance(f, func.FuncOp)]:
-                # Tiling takes the configs off the ops; reports read them here.
+                # Tiling removes the configs from the ops; reports read them here.
                 executable.attributes["configs"] = ArrayAttr(configure(function, target))

@@ -48,7 +48,7 @@ def _tile(group: Group, position: int, tile: int) -> int:
 
 
 def _reduces_columns(group: Group, position: int) -> bool:
-    """Whether a tile of this loop cuts the rows of what a member reduces column by column."""
+    """Whether a tile of this loop splits the rows of an operand that is reduced by columns."""
     for number, loop in group.classes[position].items():
         member = group.members[number]
         if "reduction" not in member.kinds:

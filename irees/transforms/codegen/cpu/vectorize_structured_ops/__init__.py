@@ -1,43 +1,41 @@
 """
-Lowers structured ops on buffers to loops whose innermost one works on vectors.
+Lowers structured ops on buffers to loops, vectorized along one of them.
 
-Parallel loops come first, reduction loops after them with their accumulators in
-registers. One loop is taken N points at a time, N being the lanes of a register: a
-parallel loop along which the output is contiguous, else a reduction loop along which the
-inputs are, with several accumulators that are combined at the end. What is left over at
-the end of that loop is done in shorter vectors where its length is known, else point by
-point.
+Parallel loops are outermost; reduction loops are inside, with their accumulators in registers. One
+loop is vectorized with the N lanes of a register: a parallel loop along which the output is
+contiguous, else a reduction loop along which the inputs are contiguous, with several accumulators
+that are combined at the end. The epilogue of that loop uses shorter vectors if its length is
+static, else it is scalar.
 
     linalg.generic ins(%x : memref<1000xf32>) outs(%y : memref<1000xf32>) { negf }
   =>
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
-Sums of columns take several vectors of columns side by side, so that the latency of one addition
-overlaps with the next.
+Column sums use several vectors of columns at a time, so that the latencies of their additions
+overlap.
 
     for j in N step 16 { out[j:j+16] += sum of x[i, j:j+16] over i }
   =>
     for j in N step 64 { out[j:j+64] += sum of x[i, j:j+64] over i }
 
-A matrix that is reduced along its rows, and is too large for a cache of one core's own, is read in
-four places at once, a quarter of its rows apart: memory gives more from several places than from
-one.
+A matrix that is reduced along its rows and exceeds the private caches of a core is read as four
+streams, a quarter of its rows apart: four streams get more memory bandwidth than one.
 
     for n in N { out[n] += sum of x * W[n, :] }
   =>
     for n in N/4 { out[n + i * N/4] += sum of x * W[n + i * N/4, :] for i = 0, 1, 2, 3 }
 
-An elementwise op that reads along one loop and writes along another, such as a transpose, is done
-in square tiles that are turned in registers (`transposing_nest.py`).
+An elementwise op that reads along one loop and writes along another, such as a transpose, works on
+square tiles that are transposed in registers (`transposing_nest.py`).
 
-A load at places that depend on data becomes a `vector.gather` where the body does math, which is
-what vectors make cheap; `irees-lower-gather` takes it apart again. By itself a gather is no quicker
-than the scalar loop.
+A load with data-dependent indices becomes a `vector.gather` if the body has `math` ops, which
+vectors speed up; `irees-lower-gather` later splits the gather into scalar loads. A gather alone is
+no faster than the scalar loop.
 
-An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark
-says why. Reassociation of a vectorized reduction is what linalg allows; with
-`reassociate=false` (fp=strict) reductions keep the order of the loops.
+An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark says why.
+linalg allows a vectorized reduction to reassociate; with `reassociate=false` (fp=strict) reductions
+keep the order of the loops.
 """
 
 from __future__ import annotations
@@ -82,8 +80,7 @@ def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool, large: int
 @dataclass(frozen=True)
 class VectorizeStructuredOpsPass(ModulePass):
     """
-    Structured ops on buffers become loops, vectorized where that is possible. Buffers of `large`
-    bytes and more are too large for caches.
+    Lowers structured ops on buffers to loops, vectorized if possible.
     """
 
     name = "irees-vectorize-structured-ops"
@@ -91,7 +88,7 @@ class VectorizeStructuredOpsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(op)
         found = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
-        # Reductions first: they take in the fill before and the elementwise op after.
+        # Reductions first: they fuse the fill before them and the elementwise op after them.
         for inner in sorted(found, key=is_parallel):
             if inner.parent is None:
                 continue

@@ -52,8 +52,8 @@ from irees.transforms.utils.structured import (
 )
 
 WIDENED = frozenset("arith.addf arith.mulf arith.subf arith.constant linalg.yield".split())
-"""Ops that C compilers split into registers well, of vectors that are wider than a register.
-Comparisons and selections they take apart into lanes."""
+"""Ops on vectors wider than a register that C compilers split into registers efficiently. They
+split comparisons and selects into single lanes."""
 
 
 @dataclass
@@ -123,12 +123,12 @@ class Nest:
         ]
         stored = [e for e in elements if moves_in_lanes(e)]
         if not all(moves_in_lanes(a.type) for a in self.block.args) or not stored:
-            raise NotVectorizableError("an element type has no vectors")
+            raise NotVectorizableError("an element type has no vector type")
 
     def choose(self) -> None:
         """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
         if writes_along_reduction(self.op):
-            raise NotVectorizableError("a reduction goes along the output")
+            raise NotVectorizableError("the output is indexed by a reduction loop")
         self.require_lanes()
         reasons: list[str] = []
         for axis in self._candidates():
@@ -145,7 +145,7 @@ class Nest:
                     reasons.append("the reduction has no known combiner")
                     continue
                 if not self.reassociate:
-                    reasons.append("strict floating point keeps the order of a reduction")
+                    reasons.append("fp=strict keeps the order of a reduction")
                     continue
                 self.take(axis)
                 return

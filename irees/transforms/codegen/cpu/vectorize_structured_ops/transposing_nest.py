@@ -61,7 +61,7 @@ def lower_transposing(nest: Nest, large: int) -> None:
     turned = [i for i, s in enumerate(nest.strides(along)) if s == "other"]
     through = nest.strides(across)
     if any(i >= nest.inputs or through[i] != "unit" for i in turned):
-        raise NotVectorizableError("a loop is strided for what is read and what is written")
+        raise NotVectorizableError("a loop is strided in both an input and the output")
     nest.take(along)
     nest.lanes = min(nest.lanes, CPU.transposed_vectors)
     Tiles(nest, across, along, turned, large).build()

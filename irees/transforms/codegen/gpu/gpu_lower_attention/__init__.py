@@ -314,17 +314,17 @@ class GpuLowerAttentionPass(ModulePass):
                 self._bound(loop, room, fewest_workgroups(op, blocking))
                 WarpgroupAttention(op, room).lower(at)
                 return
-            remark("missed", self.name, op, f"by single warps: {reason}")
+            remark("missed", self.name, op, f"not using wgmma: {reason}")
         room = gpu.matrix_shared_bytes
         self._bound(loop, room, NVIDIA.attention_workgroups)
-        reason = "copies to shared memory would be waited for"
+        reason = "the target has no asynchronous copies to shared memory"
         if gpu.asynchronous_copies:
             reason = why_no_warps(op, kinds, room)
         if reason is None and may_rewrite(self.name, op, "in registers"):
             RegisterAttention(op, room).lower(at)
             return
         if reason is not None:
-            remark("missed", self.name, op, f"scores in shared memory: {reason}")
+            remark("missed", self.name, op, f"scores are kept in shared memory: {reason}")
         Attention(op, kinds, at).lower()
 
     def _bound(self, loop: Operation, shared_bytes: int, workgroups: int) -> None:

@@ -3,8 +3,8 @@ Computes the exponentials of an attention as `exp2`, which is a GPU instruction.
 `irees-gpu-lower-attention`.
 
 exp(x - m) is exp2(x * log2(e) - m * log2(e)), so scores are multiplied by log2(e) once, maxima are
-taken of the products, and each exponential is one subtraction and one `exp2`. A score in f32 has a
-relative error of 2^-24 already; the product with log2(e) adds as much.
+computed on the products, and each exponential is one subtraction and one `exp2`. A score in f32
+has a relative error of 2^-24 already; the product with log2(e) adds as much.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def power(difference: SSAValue, s: ScalarBuilder) -> SSAValue:
 
 
 def divisor(total: SSAValue, s: ScalarBuilder) -> SSAValue:
-    """total == 0 ? 1 : total, for rows of which each power is 0"""
+    """total == 0 ? 1 : total, for rows whose exponentials are all 0"""
     zero, one = s.number(0.0, total.type), s.number(1.0, total.type)
     return s.select(s.op(arith.CmpfOp, total, zero, arg="oeq"), one, total)
 

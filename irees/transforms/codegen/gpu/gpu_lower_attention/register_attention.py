@@ -8,8 +8,8 @@ place: a lane's vector of four holds two adjacent scores of a row and two of the
 four lanes that share a row reduce its maximum and sum with shuffles.
 
 Exponentials are computed as `exp2`, which is a GPU instruction: log2(e) is folded into the scale.
-Without a mask and with a positive constant scale, maxima are taken of the unscaled products, and an
-exponential is exp2(product * scale - maximum * scale), with one FMA.
+Without a mask and with a positive constant scale, maxima are computed on the unscaled products, and
+an exponential is exp2(product * scale - maximum * scale), with one FMA.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ exponentials stay in registers, too.
 
     %full = nvgpu.mbarrier.create                           // one per slot, and one for queries
     scf.for %i = 0 to 2048 step 64 iter_args(%m, %s, %r) {
-      nvgpu.mbarrier.try_wait.parity %full[%slot], %odd     // tile i is there
+      nvgpu.mbarrier.try_wait.parity %full[%slot], %odd     // tile i has arrived
       gpu.barrier                                           // tile i - 1 is no longer read
       scf.if %first_thread { ... nvgpu.tma.async.load ... } // tile i + 1
       %t = nvgpu.warpgroup.mma %q, %k[%slot], %zero         // per 64 features
@@ -17,9 +17,9 @@ exponentials stay in registers, too.
       %r = irees.warpgroup_mma %exponentials, %v[%slot], %rescaled
     }
 
-A tile row is 128 bytes, so features come in blocks of 64, each with a box and a descriptor of its
-own. FlashAttention-3 (Shah et al., 2024) has the same products; it overlaps the exponentials of a
-warpgroup with products of its own, here those of other warpgroups fill the gap.
+A tile row is 128 bytes, so features are split into blocks of 64, each with its own box and
+descriptor. FlashAttention-3 (Shah et al., 2024) uses the same products, but overlaps the
+exponentials of a warpgroup with products of the same warpgroup; here other warpgroups fill the gap.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class WarpgroupAttention(RegisterAttention):
         at: IndexBuilder,
     ) -> None:
         """
-        Starts to copy operands, by one thread: for each its position, the loop of its features, and
-        the indices of the other loops at which its boxes start.
+        Starts the copies of some operands, by one thread. Each is given by its operand number, its
+        feature loop, and the start indices of its boxes along the other loops.
         """
         number = at.value(barrier)
         kinds = [descriptor.type for descriptor in self.descriptors]

@@ -164,5 +164,5 @@ class GpuLowerContractionsPass(ModulePass):
             reason = why_no_thread_copies(op, blocking, static_ranges(op))
         if reason is None:
             return blocking
-        remark("missed", self.name, op, f"by single warps: {reason}")
+        remark("missed", self.name, op, f"using mma.sync, not wgmma: {reason}")
         return blocking.by_warps()

@@ -12,7 +12,7 @@ in the loop waits for all threads of the workgroup, and warpgroups may be a prod
     %full, %free = nvgpu.mbarrier.create                    // one of each for each slot
     nvgpu.mbarrier.init %full[0], 1 ... nvvm.fence.mbarrier.init, gpu.barrier    // once
     scf.for %k = 0 to 512 step 64 iter_args(%sums) {        // part i, at i mod stages
-      nvgpu.mbarrier.try_wait.parity %full[%slot], %odd     // part i is there
+      nvgpu.mbarrier.try_wait.parity %full[%slot], %odd     // part i has arrived
       ... nvgpu.warpgroup.mma ... {waitGroup = 1}           // product i begins, i - 1 is done
       scf.if %first_lane { nvgpu.mbarrier.arrive %free[%slot of part i - 1] }
       scf.if %first_thread_and_not_past_the_end {           // part i + stages - 1
@@ -22,7 +22,7 @@ in the loop waits for all threads of the workgroup, and warpgroups may be a prod
       }
     }
 
-The copies of a part start while product i runs, so the thread that copies delays no product. TMA
+The copies of a part start while product i runs, so the copying thread delays no product. TMA
 writes and `wgmma` reads both use the async proxy, so no fence is needed. Parts are numbered across
 all blocks of a workgroup, since mbarrier phases continue: part n is phase n / stages of mbarrier
 n mod stages. Parts past the end of the reduction are not copied. The design is that of
@@ -138,7 +138,7 @@ class BoxRing:
 
     @property
     def ahead(self) -> int:
-        """All slots but the one that the running product reads."""
+        """How many parts are copied ahead: all slots but the one that the running product reads."""
         return self.contraction.stages - 1
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
@@ -199,14 +199,14 @@ class BoxRing:
         wait_for(self.contraction.full, slot, self._phase(part, at), at)
 
     def release(self, part: Size, at: IndexBuilder) -> None:
-        """Frees the slot of the part before, and starts to copy another to it."""
+        """Frees the slot of the previous part, and starts to copy another part to it."""
         first = at.floordiv(self.contraction.first, self.contraction.blocking.depth)
         leads = self._both(self.contraction.is_leader, part, "sgt", first, at)
         self._arrive(at.sub(part, 1), leads, at)
         self.begin(at.add(part, self.ahead), at)
 
     def end(self, at: IndexBuilder) -> None:
-        """Frees the slot of the last part, so that the phases go on with the next block."""
+        """Frees the slot of the last part, so that the phases continue in the next block."""
         if self.parts != 0:
             self._arrive(at.sub(self.parts, 1), self.contraction.is_leader, at)
 

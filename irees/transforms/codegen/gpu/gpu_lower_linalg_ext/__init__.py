@@ -4,7 +4,7 @@ Lowers sort, topk, scan and scatter to loops over all threads of a workgroup.
 * sort, topk: radix sort (`block_radix.py`), which is stable and linear in the row length, or a
   sorting network, whose compare-exchanges of one step run in parallel. Both move keys with their
   original indices, which break ties and permute the other operands;
-* scan: one row per thread, where `irees-gpu-lower-scans` left it;
+* scan: one row per thread, for the scans that `irees-gpu-lower-scans` left;
 * scatter: if `unique_indices` says that updates do not collide (trusted, as in IREE), one thread
   per element of each update. Otherwise a few updates are applied in order, by one thread per slice
   element; many are sorted by target index, and one thread per element applies those of a target in
@@ -36,9 +36,9 @@ thread and has not been validated by measurement. For a row of n keys of b bits,
     scf.forall (%t) in (50) { store %keys[%t], %x[%t] }
 
 Radix sort needs keys of 8, 16, 32 or 64 bits and 256 threads; other keys, and workgroups whose
-other ops fix another number of threads, use the network. A sort that is cheaper by digits is left
-to `irees-gpu-lower-sorts`, which has the row in registers or uses many workgroups; only long rows
-of a workgroup that computes something else too are sorted here, in device memory. A scatter uses
+other ops fix another number of threads, use the network. If radix sort is cheaper, the sort is left
+to `irees-gpu-lower-sorts`, which keeps the row in registers or uses many workgroups. This pass
+radix-sorts only long rows of a workgroup that also has other work, in device memory. A scatter uses
 many workgroups if that is cheaper (`wide_scatter.py`).
 
 Left to `irees-lower-linalg-ext-to-loops`: comparators that do not compare numbers, which need not
@@ -106,7 +106,7 @@ def is_by_digits(op: Operation, reason: str | None) -> bool:
     """Whether radix sort is used; if not, emits a remark that says why."""
     reason = why_no_digits(op, reason)
     if reason is not None:
-        remark("missed", GpuLowerLinalgExtPass.name, op, f"a network: {reason}")
+        remark("missed", GpuLowerLinalgExtPass.name, op, f"using a sorting network: {reason}")
     return reason is None
 
 
@@ -114,7 +114,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
     """sort  =>  keys sorted with their origins, then all other operands permuted; or why not"""
     order, targets = Order.of(op.body.block), list(op.outputs)
     if order.operand is None or order.operand in op.generated:
-        return "the comparator is not one of numbers"
+        return "the comparator does not compare numbers"
     key = radix_key(order, targets)
     if is_by_digits(op, why_no_sort(op, key, room)):
         assert key is not None
@@ -156,7 +156,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
     """topk  =>  the first k keys in order, with their origins; or why not"""
     order = Order.of(op.body.block)
     if order.operand is None:
-        return "the comparator is not one of numbers"
+        return "the comparator does not compare numbers"
     key = radix_key(order, [op.values])
     if is_by_digits(op, why_no_select(op, key, room)):
         assert key is not None
@@ -208,7 +208,7 @@ def by_threads(op: Operation, loop: Operation) -> str | None:
 
 
 def is_for_tiles(op: Operation, loop: ForallOp) -> bool:
-    """Whether `irees-gpu-lower-sorts` sorts rows, for which a network takes longer."""
+    """Whether a sort is left to `irees-gpu-lower-sorts`: radix sort is cheaper than a network."""
     if not isinstance(op, ext.SortOp):
         return False
     plan = Plan.of(op, loop)
@@ -218,7 +218,7 @@ def is_for_tiles(op: Operation, loop: ForallOp) -> bool:
 
 
 def takes_all_threads(op: Operation, loop: Operation) -> bool:
-    """Whether a sort or topk has so long a row that a workgroup gets all threads for it."""
+    """Whether the row of a sort or topk is long enough for all threads of a workgroup."""
     if not isinstance(op, ext.SortOp | ext.TopkV2Op) or has_its_threads(loop):
         return False
     shape = op.operands[0].type.get_shape()  # type: ignore[attr-defined]
@@ -244,7 +244,7 @@ class GpuLowerLinalgExtPass(ModulePass):
                 if reason is None:
                     break
                 if reason:
-                    remark("missed", self.name, inner, f"by one workgroup: {reason}")
+                    remark("missed", self.name, inner, f"using one workgroup: {reason}")
                 reason = by_threads(inner, loop)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)

@@ -89,4 +89,4 @@ def _logarithm(size: int) -> int:
 
 def prefers_network(radix: int, network: int) -> str | None:
     """Returns why radix sort is not used, or None."""
-    return f"{radix} turns by digits, and {network} of a network" if network <= radix else None
+    return f"predicted cost {radix} by radix, {network} by a network" if network <= radix else None

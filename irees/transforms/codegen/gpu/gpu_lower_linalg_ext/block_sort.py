@@ -38,7 +38,7 @@ class Keys:
 
     @property
     def operand(self) -> int:
-        """The operand of the op that holds the keys."""
+        """The index of the op's operand that holds the keys."""
         assert self.order.operand is not None
         return self.order.operand
 

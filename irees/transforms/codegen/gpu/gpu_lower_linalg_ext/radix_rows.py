@@ -61,7 +61,7 @@ def why_no_digits(op: Operation, reason: str | None) -> str | None:
     loop = op.parent_op()
     assert loop is not None
     if reason is not None or has_its_threads(loop):
-        return reason or "what else the workgroup does says how many threads it has"
+        return reason or "another op of the workgroup fixes its number of threads"
     set_threads(loop, THREADS)
     set_fewest_workgroups(loop, 1)
     return None
@@ -103,9 +103,9 @@ def why_no_select(op: ext.TopkV2Op, key: RadixKey | None, room: int) -> str | No
 
 def _why_no_keys(size: int, key: RadixKey | None, room: int) -> str | None:
     if key is None:
-        return "keys are not of 8, 16, 32 or 64 bits"
+        return "keys do not have 8, 16, 32 or 64 bits"
     needed = Tallies.bytes_for(size)
-    return None if needed <= room else f"{needed} bytes of shared memory, and {room} are left"
+    return None if needed <= room else f"needs {needed} bytes of shared memory; {room} are free"
 
 
 def _length(buffer: SSAValue, dim: int) -> int:
@@ -114,7 +114,7 @@ def _length(buffer: SSAValue, dim: int) -> int:
 
 
 def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -> None:
-    """Sorts rows of any length, which need not fit into the registers of a workgroup."""
+    """Radix-sorts rows of any length, even if they exceed the registers of a workgroup."""
     dim, targets = op.dimension.value.data, list(op.outputs)
     sources = op.sources
     kinds = [t.type.element_type for t in targets]  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def sort_by_digits(op: ext.SortOp, key: RadixKey, room: int, at: IndexBuilder) -
 
 
 def topk_by_digits(op: ext.TopkV2Op, key: RadixKey, room: int, at: IndexBuilder) -> None:
-    """topk  =>  a radix selection of each row's first k, and a sort of only those"""
+    """topk  =>  a radix selection of each row's first k, then a sort of these k"""
     dim, source, best = op.dimension.value.data, op.values, op.output_values
     wanted = op.output_indices
     size, k = buffer_dim(source, dim, outside(op)), buffer_dim(best, dim, outside(op))

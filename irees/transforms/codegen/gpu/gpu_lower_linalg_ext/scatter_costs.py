@@ -57,7 +57,7 @@ class Meeting:
         needed = Tallies.bytes_for(self.count if self.is_known else -1)
         if needed <= self.room:
             return None
-        return f"{needed} bytes of shared memory, and {self.room} are left"
+        return f"needs {needed} bytes of shared memory; {self.room} are free"
 
     def in_order(self) -> int:
         """Cost in one workgroup with one slice element per thread, updates in order."""
@@ -92,4 +92,4 @@ def why_no_sort_of_updates(op: ext.ScatterOp, room: int) -> str | None:
     one, all_ = work.in_order(), work.sorted()
     if one > all_:
         return None
-    return f"{one} turns in their order, and {all_} of all threads"
+    return f"predicted cost {one} in order, {all_} by sorting"

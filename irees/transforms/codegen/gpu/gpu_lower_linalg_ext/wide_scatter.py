@@ -13,7 +13,7 @@ Lowers a scatter to many workgroups. Part of `irees-gpu-lower-linalg-ext`.
   =>
     scf.forall (%w) in (256) { store number of place of update, %keys }
     iree_linalg_ext.sort {irees.bits = 11} positions([1]) ins(%keys) outs(%ordered, %origins)
-    scf.forall (%w) in (256) { if it is the first for its place { while it is the same { ... } } }
+    scf.forall (%w) in (256) { if first update of its target { while same target { ... } } }
 
 An alternative without a sort: each workgroup owns a range of targets, reads all indices and keeps
 those in its range. With n updates, w workgroups read w * n indices: for 2^20 i32 indices and 264
@@ -90,7 +90,7 @@ def way_for(op: ext.ScatterOp, busy: int, room: int) -> Way | str:
     if reason is None:
         alone, many = min(alone, work.sorted()), min(points, work.by_parts(busy))
     if many >= alone:
-        return f"{alone} turns, and {many} by many" + (f": {reason}" if reason else "")
+        return f"predicted cost {alone}, {many} by many" + (f": {reason}" if reason else "")
     return by_points if many == points else by_parts
 
 

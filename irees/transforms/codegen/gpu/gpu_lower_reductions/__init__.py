@@ -66,14 +66,14 @@ def why_not(
     if folds is None:
         return "the reduction has no known combiner"
     if not all(isinstance(k, IntegerType | IndexType | AnyFloat) for k in folds.kinds):
-        return "an element type has no shuffles"
+        return "an element type cannot be shuffled"
     if not reassociate and not folds.is_exact:
-        return "strict floating point keeps the order of a reduction"
+        return "fp=strict keeps the order of a reduction"
     static = static_ranges(op)
     results = prod(static[loop] for loop in points.parallel)
     size = [static[loop] for loop in points.reduction]
     if any(static[loop] < 0 for loop in points.parallel):
-        return None if is_along_rows(op) else "the number of results is not known"
+        return None if is_along_rows(op) else "the number of results is dynamic"
     if column_loop(op) is not None and 2 * results <= count:
         short = 0 <= min(size) and prod(size) < NVIDIA.short_reduction
         return "the reduction is short" if short else None
@@ -84,7 +84,7 @@ def why_not(
             return "the reduction is short"
         turns = -(-results // (count // WARP)) * (-(-prod(size) // WARP) + SHUFFLES)
         if not is_along_rows(op) and prod(size) <= turns:
-            return f"{prod(size)} points are quicker on one thread than {turns} turns of a warp"
+            return f"{prod(size)} iterations of one thread are faster than {turns} of a warp"
     return None
 
 

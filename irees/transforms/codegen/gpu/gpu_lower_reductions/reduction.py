@@ -93,7 +93,7 @@ class Reduction:
             try:
                 return self._vectors(lanes, ivs, first, step, at)
             except NotVectorizableError as reason:
-                remark("missed", "irees-gpu-lower-reductions", self.op, f"one by one: {reason}")
+                remark("missed", "irees-gpu-lower-reductions", self.op, f"scalar loads: {reason}")
         lanes = self.points.packed(axis, inputs=True)
         loops, whole, neutral = self.points.reduction, list(self.sizes), self.folds.neutral(at)
         whole[axis] = at.floordiv(whole[axis], lanes)

@@ -13,12 +13,13 @@ combiner that is associative permits more: threads scan tiles of a row together 
       }
     }
 
-A row that is longer gets many workgroups (`wide_scan.py`): two kernels, which read it once each.
+A longer row gets many workgroups (`wide_scan.py`): two kernels, each of which reads the row once.
 Other ops of the workgroup stay in their loop, before these kernels. The estimates of
 `utils/scan_costs.py` choose the variant; `irees-gpu-select-strategy` uses them to tile the rows.
 
-Rounding depends on the variant, so with `fp=strict` a thread scans floats in order. So it does if
-the region is not one associative op, and if rows are columns, which adjacent threads read together.
+Rounding depends on the variant, so with `fp=strict` one thread scans each row of floats in order.
+One thread also scans each row if the region is not a single associative op, or if adjacent rows are
+contiguous in memory (a scan of columns), so that adjacent threads' accesses are coalesced.
 """
 
 from __future__ import annotations
@@ -76,14 +77,14 @@ def why_not_together(op: ext.ScanOp, loop: ForallOp, work: Scanned) -> str | Non
 def why_not_in_parts(op: ext.ScanOp, loop: ForallOp, work: Scanned) -> str | None:
     """Returns why a row is not scanned by many workgroups, or None."""
     if not work.prefers_parts():
-        return f"{work.by_workgroup()} ns by one workgroup per row, {work.by_parts()} by many"
+        return f"predicted {work.by_workgroup()} ns, and {work.by_parts()} ns by many workgroups"
     if work.rows != prod(counts_of(loop)):
         return "a workgroup has more than one row"
     if any(isinstance(inner, memref.AllocOp | memref.AllocaOp) for inner in loop.walk()):
-        return "the workgroup has memory of its own"
+        return "the workgroup allocates memory"
     ops = list(loop.region.block.ops)
     if not all(is_free(o) for o in ops[ops.index(op) + 1 : -1]):
-        return "the workgroup does something with the results"
+        return "the workgroup uses the results"
     if any(o.results and not is_free(o) for o in ops if o is not op):
         return "the workgroup reads values that views may depend on"
     return None
@@ -96,7 +97,7 @@ def counts_of(loop: ForallOp) -> list[int]:
 
 
 def in_parts(op: ext.ScanOp, loop: ForallOp, work: Scanned) -> None:
-    """scan  =>  two kernels of many workgroups per row, behind the loop around it"""
+    """scan  =>  two kernels of many workgroups per row, after the loop around it"""
     at = IndexBuilder(InsertPoint.after(loop))
     size = op.input.type.get_shape()[op.dimension.value.data]  # type: ignore[attr-defined]
     if size < 0:
@@ -149,7 +150,7 @@ class GpuLowerScansPass(ModulePass):
                 work = scanned(inner, count, busy, threads_per_workgroup(loop))
                 reason = why_not_together(inner, loop, work)
                 if reason is not None:
-                    remark("missed", self.name, inner, f"a thread per row: {reason}")
+                    remark("missed", self.name, inner, f"one thread per row: {reason}")
                     continue
                 if not may_rewrite(self.name, inner, "by many threads"):
                     return
@@ -157,5 +158,5 @@ class GpuLowerScansPass(ModulePass):
                 if reason is None:
                     in_parts(inner, loop, work)
                     break
-                remark("missed", self.name, inner, f"a workgroup per row: {reason}")
+                remark("missed", self.name, inner, f"one workgroup per row: {reason}")
                 together(inner, work.threads)

@@ -1,9 +1,9 @@
 """
 Scans tiles of a row by all threads of a workgroup. Part of `irees-gpu-lower-scans`.
 
-Each thread combines adjacent elements of a tile. Lanes of a warp then combine their results by
-`gpu.shuffle`, and warps theirs in shared memory. Each thread then knows what precedes its elements,
-and combines them again, one by one.
+Each thread reduces adjacent elements of a tile. Lanes of a warp then scan these partial results by
+`gpu.shuffle`, and warps scan theirs in shared memory. This gives each thread the prefix of its
+elements; it then scans them sequentially.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ class BlockScan:
         return at.insert(neutral_element(combiner)).results[0]
 
     def both(self, first: SSAValue, second: SSAValue, at: IndexBuilder) -> SSAValue:
-        """Returns two elements combined."""
+        """Combines two elements."""
         return inline_region(self.op.body.block, [first, second], at)[0]
 
     def total(self, values: Sequence[SSAValue], at: IndexBuilder) -> SSAValue:
-        """Returns some elements combined."""
+        """Combines a list of elements, in order."""
         return reduce(lambda first, second: self.both(first, second, at), values)
 
     def across(self, mine: SSAValue, at: IndexBuilder) -> tuple[SSAValue, SSAValue]:
-        """Returns what the threads before this one have, combined, and what all have."""
+        """Returns the combined values of the preceding threads, and those of all threads."""
         warp, lane = at.floordiv(self.thread, WARP), at.value(at.rem(self.thread, WARP))
         before, whole = self.neutral(at), mine
         for distance in (1, 2, 4, 8, 16):
@@ -104,7 +104,7 @@ class BlockScan:
         close()
         at.insert(BarrierOp())
         found = [load(self.sums, [number], at) for number in range(self.threads // WARP)]
-        # The next tile overwrites them.
+        # The next tile overwrites the shared values.
         at.insert(BarrierOp())
         earlier = self.neutral(at)
         for number, value in enumerate(found[:-1]):
@@ -132,7 +132,7 @@ class BlockScan:
         return found
 
     def _indices(self, first: Size, at: IndexBuilder) -> list[Size]:
-        """Returns where the accesses of this thread to a tile begin."""
+        """Returns the start indices of this thread's accesses to a tile."""
         mine = at.add(first, at.mul(self.thread, self.each))
         return [at.add(mine, number) for number in range(0, self.each, self.lanes)]
 
@@ -144,7 +144,7 @@ class BlockScan:
     def scan(
         self, ivs: dict[int, Size], first: Size, carry: SSAValue, at: IndexBuilder
     ) -> SSAValue:
-        """Scans the tile at `first` after `carry`; returns what precedes the next tile."""
+        """Scans the tile at `first` with the prefix `carry`; returns the next tile's prefix."""
         values = self.read(ivs, first, at)
         before, whole = self.across(self.total(values, at), at)
         running, results = self.both(carry, before, at), list[SSAValue]()
@@ -177,7 +177,7 @@ class BlockScan:
         at.insert(vector.StoreOp(whole, self.op.output, [at.value(i) for i in where]))
 
     def start(self, ivs: dict[int, Size], at: IndexBuilder) -> SSAValue:
-        """Returns what a row starts with: the accumulator of an exclusive scan."""
+        """Returns the initial prefix of a row: the accumulator of an exclusive scan."""
         if self.op.inclusive.value.data:
             return self.neutral(at)
         return load(self.op.accumulator, [ivs[d] for d in sorted(ivs)], at)
@@ -185,7 +185,7 @@ class BlockScan:
     def row(
         self, ivs: dict[int, Size], bounds: tuple[Size, Size], carry: SSAValue, at: IndexBuilder
     ) -> None:
-        """Scans the tiles between two bounds of a row, the first of which a tile begins at."""
+        """Scans the tiles between two bounds of a row; the first bound starts a tile."""
         first, end = bounds
         if first == 0 and isinstance(end, int) and 0 < end <= self.tile:
             self.scan(ivs, 0, carry, at)

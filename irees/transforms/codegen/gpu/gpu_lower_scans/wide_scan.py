@@ -1,9 +1,9 @@
 """
 Scans long rows by many workgroups each. Part of `irees-gpu-lower-scans`.
 
-Each workgroup has a part of a row, in whole tiles. The first kernel combines the elements of each
-part. In the second one, a workgroup combines the results of the parts before its own, and scans its
-part after them. The kernel launches are the only synchronization.
+Each workgroup owns a part of a row, in whole tiles. The first kernel reduces each part. In the
+second one, each workgroup combines the results of all earlier parts, and scans its part with this
+prefix. The kernel launches are the only synchronization.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class WideScan:
     counts: list[int]
     """Workgroups of the loop, per dim."""
     most: int
-    """Most parts of a row."""
+    """Maximum number of parts of a row."""
     size: Size
     tile: int
     at: IndexBuilder
-    """A builder between the loop and what follows it."""
+    """A builder just after the loop."""
 
     def __post_init__(self) -> None:
         at, self.rows = self.at, prod(self.counts)
@@ -64,7 +64,7 @@ class WideScan:
         self._kernel(self._scan)
 
     def _kernel(self, body: Body) -> None:
-        """Emits a kernel with a workgroup per part, which finds its row and the views of it."""
+        """Emits a kernel with a workgroup per part; it recomputes its row and the views of it."""
         block = Block(arg_types=[IndexType()])
         loop = workgroups(block, [self.at.mul(self.rows, self.parts)])
         self.at.insert(loop)
@@ -95,11 +95,11 @@ class WideScan:
         return first, at.minimum(at.add(first, self.length), self.size)
 
     def _entry(self, row: SSAValue, number: Size, at: IndexBuilder) -> Size:
-        """Returns where the number `number` of a row is: its start, then the totals of parts."""
+        """Returns the index of entry `number` of a row: entry 0 is its prefix, then part totals."""
         return at.add(at.mul(row, self.most + 1), number)
 
     def _combine(self, scan: BlockScan, row: SSAValue, part: SSAValue, at: IndexBuilder) -> None:
-        """Stores the elements of a part combined, and what the row starts with."""
+        """Stores the reduction of a part, and the initial prefix of the row."""
         ivs: dict[int, Size] = {d: 0 for d in scan.other_dims}
         body, first, b = for_loop(at, *self._bounds(part, at), scan.tile, [scan.neutral(at)])
         (mine,) = body([scan.both(body.arguments[0], scan.total(scan.read(ivs, first, b), b), b)])
@@ -112,7 +112,7 @@ class WideScan:
         close()
 
     def _scan(self, scan: BlockScan, row: SSAValue, part: SSAValue, at: IndexBuilder) -> None:
-        """Scans a part after the parts before it."""
+        """Scans a part with the combined totals of the earlier parts as its prefix."""
         each, nothing = -(-self.most // NVIDIA.wide_scan_threads), scan.neutral(at)
         values: list[SSAValue] = []
         for number in range(each):

@@ -1,9 +1,9 @@
 """
-Lowers sorts of numbers by digits: rows in registers, or long rows by many workgroups.
+Lowers sorts of numbers to radix sorts: of rows in registers, or of long rows by many workgroups.
 
 `irees-gpu-lower-linalg-ext` leaves the sorts for which a radix sort is cheaper than a network, and
 turns some scatters into sorts. Both variants here sort a tile of elements by one digit at a time,
-in the registers and the shared memory of a workgroup (`ranks.py`). They differ in what a tile is:
+in the registers and the shared memory of a workgroup (`ranks.py`). They differ in the tile:
 
 * a row that fits is one tile, and stays in registers for all digits (`register_rows.py`):
 
@@ -24,8 +24,8 @@ in the registers and the shared memory of a workgroup (`ranks.py`). They differ 
 `utils/sort_tiles.py` chooses the tile. A sort of 4 M elements moves 12 bytes per element and digit,
 and issues about 100 instructions per 32 elements and digit; both take about as long on an H200.
 
-Left alone, for `irees-lower-linalg-ext-to-loops`: keys of other widths, and long rows of workgroups
-that compute something else too.
+Left to `irees-lower-linalg-ext-to-loops`: keys of other widths, and long rows of workgroups that
+also have other work.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The three kernels with which many workgroups sort rows by a digit. Part of
+The three kernels that sort rows by one digit with many workgroups. Part of
 `irees-gpu-lower-sorts`.
 
 Rows are cut into tiles, one per workgroup. `count` counts the digits of each tile, `scan` computes
@@ -59,9 +59,9 @@ class Grid:
     tile: Tile
     tiles: Size
     counts: SSAValue
-    """[row, digit, tile], linear: the elements of the tile, after `scan` of the tiles before it."""
+    """[row, digit, tile], linear: the count of the tile; after `scan`, of all earlier tiles."""
     totals: SSAValue
-    """[row, digit], linear."""
+    """[row, digit], linear: the count of the row."""
 
     @staticmethod
     def of(rows: Size, size: Size, width: int, tile: Tile, at: IndexBuilder) -> Grid:
@@ -99,11 +99,11 @@ class Grid:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all tiles are full: no place needs to be compared with the end of the row."""
+        """Whether all tiles are full, so that no place needs a bounds check."""
         return isinstance(self.size, int) and self.size % self.tile.size == 0
 
     def inside(self, place: Size, left: SSAValue, at: IndexBuilder) -> SSAValue:
-        """Whether a place comes before the end of the row, `left` (i32) places on."""
+        """Whether a place in a tile is before the end of the row; `left` (i32) elements remain."""
         return truth(at) if self.is_exact else before(place, left, at)
 
     def total_place(self, row: SSAValue, digit: SSAValue, b: IndexBuilder) -> Size:
@@ -256,7 +256,7 @@ class Part:
         self, thread: Thread, read: Read, kind: IntegerType, at: IndexBuilder,
         use: Callable[[SSAValue, SSAValue, IndexBuilder], None],
     ) -> None:  # fmt: skip
-        """Loads the words, or the origins, of a thread; those past the end are 0."""
+        """Loads the words, or the origins, of a thread; 0 past the end."""
         body, i, b = unrolled(at, self.grid.tile.items)
         place = thread.place(i, b)
         if self.grid.is_exact:

@@ -1,9 +1,9 @@
 """
 Ranks the elements of a tile by one digit of their keys. Part of `irees-gpu-lower-sorts`.
 
-A tile is what a workgroup holds in registers: `items` elements per thread. Warp w holds adjacent
-elements, and element i of lane l is the number 32 * i + l of them, so that global accesses are
-coalesced and the order of a warp's elements is that of its items, then of its lanes.
+A tile is the set of elements that a workgroup holds in registers: `items` per thread. The elements
+of a warp are adjacent, and item i of lane l is number 32 * i + l of them, so that global accesses
+are coalesced. A warp's elements are thus ordered by item, then by lane.
 
     count:  rank[i] = counts[warp, digit] + ctpop(same & earlier lanes)
             counts[warp, digit] += ctpop(same)                        by the first of `same`
@@ -44,7 +44,7 @@ from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 RANK_BITS = 16
-"""Bits of a rank in a warp; the digit is in those above, so that it need not be computed again."""
+"""Bits of a rank in a warp; the digit is stored in the bits above, to avoid recomputing it."""
 
 Digit = Callable[[SSAValue, IndexBuilder], SSAValue]
 """Emits the digit, an i32, of an item of the thread."""
@@ -63,7 +63,7 @@ class Thread:
 
     @staticmethod
     def of(index: SSAValue, tile: Tile, at: IndexBuilder) -> Thread:
-        """Computes them from the index of the thread."""
+        """Computes the ids from the index of the thread."""
         warp, lane = at.value(at.floordiv(index, WARP)), at.value(at.rem(index, WARP))
         first = at.value(at.add(at.mul(warp, WARP * tile.items), lane))
         bit = both(arith.ShLIOp, integer(1, i32, at), as_type(lane, i32, at), at)
@@ -98,8 +98,8 @@ class Ranks:
 
     def count(self, thread: Thread, ranks: SSAValue, digit: Digit, at: IndexBuilder) -> None:
         """
-        Stores the rank of each item among those of its digit in the warp, with the digit above it,
-        and counts the item.
+        Stores the rank of each item among the items of the warp with the same digit, with the digit
+        in the bits above, and counts the item.
         """
         body, i, b = unrolled(at, self.tile.items)
         mine = digit(i, b)
@@ -110,7 +110,7 @@ class Ranks:
         rank = both(arith.AddiOp, before, b.insert(math.CtPopOp(earlier)).results[0], b)
         high = both(arith.ShLIOp, mine, integer(RANK_BITS, i32, b), b)
         store(both(arith.OrIOp, rank, high, b), ranks, [i], b)
-        # All lanes have read the count before one of them changes it, and the reverse.
+        # Orders the reads of the count by all lanes before its update by one, and vice versa.
         wait(b)
         first = b.insert(arith.CmpiOp(earlier, integer(0, i32, b), "eq")).results[0]
         close, c = if_else(b, first)
@@ -127,8 +127,9 @@ class Ranks:
     ) -> None:  # fmt: skip
         """
         Replaces the counts by the place of the first element of each digit and warp. Calls `use` in
-        one thread per digit with the digit's first place, its number of elements and, for each of
-        `more`, the sum of that number of all smaller digits. Between two barriers.
+        one thread per digit with the digit's first place, its number of elements and, for each
+        count in `more`, the sum of that count over all smaller digits. Starts and ends with a
+        barrier.
         """
         tile, kind = self.tile, self.sums.type.element_type  # type: ignore[attr-defined]
         at.insert(BarrierOp())

@@ -95,7 +95,7 @@ class RegisterRow:
 
     @property
     def key(self) -> RadixKey:
-        """The key by which it sorts."""
+        """The sort key."""
         return self.plan.key
 
     @property
@@ -109,7 +109,7 @@ class RegisterRow:
         return self.ranks.tile
 
     def sort(self, place: Place, at: IndexBuilder) -> None:
-        """Sorts a row; all threads of the workgroup meet at the end."""
+        """Sorts a row; ends with a barrier."""
         passes = self.plan.passes
         close, index, b = threads(at, self.tile.threads)
         thread = Thread.of(index, self.tile, b)
@@ -127,7 +127,7 @@ class RegisterRow:
         at.insert(BarrierOp())
 
     def _take(self, items: Items, place: Place, at: IndexBuilder) -> None:
-        """Loads the elements of a thread; those past the end may be any."""
+        """Loads the elements of a thread; those past the end are arbitrary."""
         source = self.op.sources[self.key.operand]
         assert source is not None
         body, i, b = unrolled(at, self.tile.items)

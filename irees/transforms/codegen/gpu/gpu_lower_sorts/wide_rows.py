@@ -8,10 +8,10 @@ the only synchronization:
     scf.for %digit = 1 to 3 { count ; scan ; move %words, %origins  to their other half }
     count ; scan ; move %words, %origins  to the operands of the op
 
-A word is the bits of a value, which keeps the sign of zeros and NaN payloads: its key is computed
-where a digit is needed. An origin is a position in the row, an i32 if it fits. The first pass reads
-the operand itself and computes the origins; the last one stores values and positions, and gathers
-other operands by origin. An element of b bytes takes 3 * b + 8 bytes per digit.
+A word holds the bits of a value, which keeps the sign of zeros and NaN payloads; its key is
+recomputed for each digit. An origin is a position in the row, an i32 if it fits. The first pass
+reads the operand itself and computes the origins; the last one stores values and positions, and
+gathers other operands by origin. An element of b bytes takes 3 * b + 8 bytes per digit.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Halves:
         return opened
 
     def give(self, start: Size):
-        """Returns what stores elements to a half."""
+        """Returns a writer of elements to a half."""
 
         def opened(row: SSAValue, b: IndexBuilder):
             base = b.add(start, b.mul(row, self.grid.size))
@@ -133,12 +133,12 @@ class WideSort:
 
     @property
     def key(self) -> RadixKey:
-        """The key by which it sorts."""
+        """The sort key."""
         return self.plan.key
 
     @property
     def dim(self) -> int:
-        """The dim along which it sorts."""
+        """The sorted dim."""
         return self.op.dimension.value.data
 
     def lower(self, at: IndexBuilder) -> None:
@@ -181,7 +181,7 @@ class Row:
     bounds: Sequence[Size]
     grid: Grid
     copies: dict[int, SSAValue]
-    """Other operands that are sorted in place: their unsorted values, of all rows."""
+    """The unsorted values, of all rows, of the other operands that are sorted in place."""
 
     @staticmethod
     def of(sort: WideSort, bounds: Sequence[Size], grid: Grid, at: IndexBuilder) -> Row:
@@ -235,7 +235,7 @@ class Row:
         return lambda i, c: as_type(c.value(i), self.grid.kind, c)
 
     def give(self, row: SSAValue, b: IndexBuilder):
-        """Returns what stores the operands of a sorted element."""
+        """Returns a writer of the operands of a sorted element."""
         op, key, known = self.sort.op, self.sort.key, self._views(row, b)
         base = b.mul(row, self.grid.size)
 

@@ -39,24 +39,24 @@ WIDTHS = (64, 128, 256)
 
 
 def why_no_registers(op: ext.AttentionOp, kinds: Sequence[str]) -> str | None:
-    """Returns why no matrix instruction can have the scores of an op in registers, or None."""
+    """Returns why the scores of an op cannot stay in registers, or None."""
     roles = roles_of(op)
     assert roles is not None
     operands = op.query, op.key, op.value
     elements = {str(v.type.element_type) for v in operands}  # type: ignore[attr-defined]
     if len(elements) != 1 or not elements <= {"f16", "bf16"} & set(kinds):
-        return "no halves, or no matrix instructions for them"
+        return "the target has no matrix instructions for the operand types"
     if any(len(r) != 1 for r in (roles.k1, roles.k2, roles.n)):
-        return "several loops have one role"
+        return "a role has several loops"
     if roles.sizes[roles.k2[0]] <= 0:
-        return "an unknown number of keys"
+        return "the number of keys is dynamic"
     block = op.body.block
     if len(block.ops) != 1 or block.last_op.operands[0] is not block.args[0]:  # type: ignore
-        return "scores are computed with"
+        return "the region modifies the scores"
     wide = (roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]])
     most = NVIDIA.register_features
     if any(size % 16 or not 0 < size <= most for size in wide):
-        return f"rows of {wide[0]} and {wide[1]} features, not of 16 to {most} in steps of 16"
+        return f"rows have {wide[0]} and {wide[1]} features, not a multiple of 16 up to {most}"
     return _why_no_loads(op, roles)
 
 
@@ -65,12 +65,12 @@ def _why_no_loads(op: ext.AttentionOp, roles: AttentionRoles) -> str | None:
     maps = [loops_in(m.data) for m in op.indexing_maps]
     ends = (roles.k1[0], roles.k1[0], roles.n[0], roles.n[0])
     if any(own[-1] != last for own, last in zip((*maps[:3], maps[-1]), ends, strict=True)):
-        return "features do not lie side by side"
+        return "features are not contiguous"
     for operand, lanes in ((op.query, 2), (op.key, ACCESS), (op.value, ACCESS), (op.output, 2)):
         if not unit_stride(operand.type) or alignment(operand) % lanes:
             return "an operand is not aligned"
     if not all(isinstance(root(v), BlockArgument) for v in (op.key, op.value)):
-        return "keys or values are made by the workgroup"
+        return "keys or values are computed by the workgroup"
     return None
 
 
@@ -93,7 +93,7 @@ def columns_of(op: ext.AttentionOp, room: int) -> int | None:
 
 
 def why_not_one_tile(op: ext.AttentionOp, rows: int) -> str | None:
-    """Returns why an op in a workgroup is no tile of at most `rows` rows of one batch, or None."""
+    """Returns why an op is not a tile of at most `rows` rows of one batch, or None."""
     roles = roles_of(op)
     assert roles is not None
     if any(roles.sizes[loop] != 1 for loop in roles.outer):
@@ -111,7 +111,7 @@ def why_no_warps(op: ext.AttentionOp, kinds: Sequence[str], room: int) -> str | 
         return reason
     if columns_of(op, room) is None:
         least = shared_bytes(roles, NVIDIA.register_keys[-1])
-        return f"{least} bytes of shared memory, and {room} at most"
+        return f"needs {least} bytes of shared memory; the limit is {room}"
     return None
 
 
@@ -141,7 +141,7 @@ def boxes_of_attention(op: ext.AttentionOp) -> tuple[Box, Box, Box] | str:
         if isinstance(box, str):
             return f"the operand of the {name} {box}"
         if box.turned != (name == "values"):
-            return f"the operand of the {name} is dense along another loop"
+            return f"the operand of the {name} is contiguous along another loop"
         found.append(box)
     return found[0], found[1], found[2]
 
@@ -159,17 +159,17 @@ def why_no_warpgroups(
     assert roles is not None
     depth, width = roles.sizes[roles.k1[0]], roles.sizes[roles.n[0]]
     if depth % POINTS or width not in WIDTHS:
-        return f"rows of {depth} and {width} features, not of multiples of {POINTS}"
+        return f"rows of {depth}, {width} features: not a multiple of {POINTS}, one of {WIDTHS}"
     if roles.sizes[roles.row] == 1:
         return "one row"
     if (needed := shared_bytes_of(op, rows)) > room:
-        return f"{needed} bytes of shared memory, and {room} at most"
+        return f"needs {needed} bytes of shared memory; the limit is {room}"
     boxes = boxes_of_attention(op)
     return boxes if isinstance(boxes, str) else None
 
 
 def fewest_workgroups(op: ext.AttentionOp, blocking: AttentionBlocking) -> int:
-    """Returns the workgroups per multiprocessor for which a thread has registers enough."""
+    """Returns the workgroups per multiprocessor that leave each thread enough registers."""
     roles = roles_of(op)
     assert roles is not None
     scores = NVIDIA.attention_columns // 2

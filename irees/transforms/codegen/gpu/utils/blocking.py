@@ -285,15 +285,15 @@ def why_no_blocks(op: linalg.GenericOp) -> str | None:
     """Returns why an op cannot be computed in blocks, or None."""
     parts = multiply_add(op)
     if parts is None or not is_contraction(op):
-        return "no contraction"
+        return "not a contraction"
     found = roles(op, parts)
     if not found.m or not found.n:
-        return "no operand is used again"
+        return "no operand is reused"
     if vector_side(op, parts) is None:
         return "neither operand moves along the last dim of the output"
     *_, output = element_kinds(op, parts)
     if not has_lanes(output):
-        return f"no vectors of {output}"
+        return f"{output} has no vector type"
     return None
 
 
@@ -330,12 +330,12 @@ def fits(blocking: AnyBlocking, op: linalg.GenericOp, shared_bytes: int) -> str 
     matrix = isinstance(blocking, MatrixBlocking | WarpgroupBlocking)
     size = max(1, getattr(lhs, "bitwidth", 64) // 8) if matrix else lane_bytes(output)
     if (needed := blocking.shared_bytes(size)) > shared_bytes:
-        return f"{needed} bytes of shared memory, and {shared_bytes} at most"
+        return f"needs {needed} bytes of shared memory; the limit is {shared_bytes}"
     most = gpu_of(op).registers_per_thread
     if (needed := blocking.registers(size)) > most:
-        return f"{needed} registers, and {most} at most"
+        return f"needs {needed} registers; the limit is {most}"
     if isinstance(blocking, MatrixBlocking | WarpgroupBlocking):
         return None
     if blocking.thread_columns * size % PADDING_BYTES and PADDING_BYTES % size:
-        return "columns of a thread are no whole accesses"
+        return "the columns of a thread are not a multiple of its access width"
     return None

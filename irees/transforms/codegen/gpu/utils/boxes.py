@@ -151,7 +151,7 @@ def boxes_of(
     assert parts is not None
     found = roles(op, parts)
     if min(sizes[loop] for loop in found.k) < 0:
-        return "the length of the reduction is not known"
+        return "the length of the reduction is dynamic"
     boxes: list[Box] = []
     extents = (("rows", blocking.rows), ("columns", blocking.columns))
     for (operand, loops), (name, extent) in zip(sides(op), extents, strict=True):
@@ -187,15 +187,15 @@ class BoxFinder:
         counted = [dim.loop for dim in dims if dim.loop is not None]
         known = {*live, *steps_of, *self.batch}
         if len(set(counted)) < len(counted) or not {*live, *steps_of} <= set(counted) <= known:
-            return "is no box: a loop goes along several dims"
+            return "is not a box: a loop indexes several dims"
         if len(steps_of) != 1:
             return "is reduced along several dims"
         if not self._ends(tensor, dims, steps_of[0], steps):
-            return "goes on where the reduction ends"
+            return "extends past the end of the reduction"
         last = dims[-1].loop
         turned = last in live
         if not turned and last != steps_of[0]:
-            return "is not dense along a loop"
+            return "is not contiguous along a row, column or reduction loop"
         if len(live) > 1 and (turned or not self._is_whole(live, extent, counted)):
             return "has several loops in a tile"
         spans = {live[0]: extent} if len(live) == 1 else {loop: self.sizes[loop] for loop in live}
@@ -204,7 +204,7 @@ class BoxFinder:
         spans[steps_of[0]] = steps
         shape = tuple(1 if dim.loop is None else spans.get(dim.loop, 1) for dim in dims)
         if max(shape) > LONGEST_BOX:
-            return f"has boxes of more than {LONGEST_BOX}"
+            return f"needs boxes of more than {LONGEST_BOX} elements along a dim"
         points = live[0] if len(live) == 1 else None
         return Box(tensor, dims, shape, points, extent // POINTS if turned else 1, turned)
 
@@ -214,7 +214,7 @@ class BoxFinder:
         for expr in _maps(self.op)[self.operand].results:
             form = linear_form(expr)
             if form is None:
-                return "is not read in order"
+                return "is not indexed linearly"
             terms = {x: f for x, f in form[0].items() if f and self.sizes[x] != 1}
             if len(terms) > 1 or any(factor != 1 for factor in terms.values()):
                 return "is a window"
@@ -223,9 +223,9 @@ class BoxFinder:
         while _is_inside(value, workgroup):
             view = value.owner
             if not isinstance(view, memref.SubviewOp):
-                return "is made by the workgroup"
+                return "is computed by the workgroup"
             if any(step != 1 for step in view.static_strides.get_values()):
-                return "is read in steps"
+                return "is a strided slice"
             assert isinstance(value.type, MemRefType)
             offsets = mixed(view.static_offsets.get_values(), view.offsets)
             sizes = mixed(view.static_sizes.get_values(), view.sizes)
@@ -292,20 +292,20 @@ def _why_no_tensor(value: SSAValue) -> str | None:
     if size != 2:
         return f"has elements of type {kind.element_type}"
     if not 1 <= len(shape) <= MOST_DIMS:
-        return f"has {len(shape)} dims, and {MOST_DIMS} at most"
+        return f"has {len(shape)} dims; the limit is {MOST_DIMS}"
     dense = isinstance(kind.layout, NoneAttr)
     if dense and len(shape) > 1 and (shape[-1] < 0 or shape[-1] % unit):
-        return f"has rows that are no multiples of {BOX_BYTES} bytes"
+        return f"has rows that are not multiples of {BOX_BYTES} bytes"
     strides = strides_of(kind)
     if strides is None and not dense:
-        return "has strides that nobody knows"
+        return "has dynamic strides"
     *outer, inner = strides or [1]
     if inner != 1 or any(s % unit or s * size >= MOST_BYTES for s in outer):
-        return f"has strides that are no multiples of {BOX_BYTES} bytes"
+        return f"has strides that are not multiples of {BOX_BYTES} bytes"
     if max(shape) >= 1 << 31:
-        return "is too long"
+        return "has a dim of 2^31 elements or more"
     return (
-        None if _is_aligned(value, unit) else f"does not begin at a multiple of {BOX_BYTES} bytes"
+        None if _is_aligned(value, unit) else f"does not start at a multiple of {BOX_BYTES} bytes"
     )
 
 

@@ -64,7 +64,7 @@ class MatrixContraction(StagedContraction):
         return not side.along_depth
 
     def _in_pairs(self, side: Side) -> bool:
-        """Whether a lane's fragments are of pairs of adjacent rows (columns): turned bytes."""
+        """Whether a lane's fragments hold pairs of adjacent rows (columns): transposed bytes."""
         return self.bytes == 1 and self._is_turned(side)
 
     def _choose_stages(self) -> int:
@@ -102,7 +102,7 @@ class MatrixContraction(StagedContraction):
     def _my_points(
         self, row: Size, column: Size, at: IndexBuilder
     ) -> tuple[list[Size], list[Size]]:
-        # How many rows of a lane, and pairs of its columns, are adjacent.
+        # The number of adjacent rows of a lane, and of adjacent pairs of its columns.
         high, wide = (2 if self._in_pairs(side) else 1 for side in self.sides)
         first = at.add(at.add(row, self.warp_row), at.mul(self.group, high))
         steps = range(0, self.blocking.warp_rows, MATRIX * high)
@@ -252,9 +252,9 @@ class MatrixContraction(StagedContraction):
 
 def _line_of_bytes(step: Size, at: IndexBuilder) -> Size:
     """
-    Returns the row of a tile that a step of the reduction is stored to. `mma.sync` takes steps
-    4 * t to 4 * t + 3 from lane t of four, and two transposed matrices give it their rows 2 * t
-    and 2 * t + 1: the steps of 16 are 0, 1, 4, 5, 8, 9, 12, 13, then 2, 3, 6, 7, ...
+    Returns the tile row of a step of the reduction. `mma.sync` reads steps 4 * t to 4 * t + 3 from
+    lane t of four, which has rows 2 * t and 2 * t + 1 of two transposed matrices. The order of 16
+    steps is thus 0, 1, 4, 5, 8, 9, 12, 13, then 2, 3, 6, 7, ...
     """
     second = at.mul(at.rem(at.floordiv(step, 2), 2), MATRIX)
     lane = at.mul(at.rem(at.floordiv(step, 4), 4), 2)

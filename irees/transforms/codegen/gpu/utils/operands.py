@@ -84,8 +84,8 @@ def why_no_thread_copies(
     narrow, *_ = element_kinds(op, parts)
     size, depth = getattr(narrow, "bitwidth", 16) // 8, roles(op, parts).k
     if size != 2:
-        return f"no products of warpgroups of {narrow}"
-    # A trip count that is not known is no number.
+        return f"no wgmma for {narrow}"
+    # None stands for a dynamic trip count.
     sizes: list[Size] = [None if trip < 0 else trip for trip in trips]  # type: ignore[list-item]
     extents = (blocking.rows, blocking.columns)
     found = [Side(x, loops, n, ()) for (x, loops), n in zip(sides(op), extents, strict=True)]
@@ -93,16 +93,16 @@ def why_no_thread_copies(
     for side, name in zip(found, ("rows", "columns"), strict=True):
         choose_access(side, points, depth, sizes, size, blocking)
         if not is_outside(op, side):
-            return f"the operand of the {name} is made by the workgroup"
+            return f"the operand of the {name} is computed by the workgroup"
         if side.lanes == 1:
-            return f"the operand of the {name} is not copied by 4 bytes or more"
+            return f"the operand of the {name} cannot be copied 4 bytes at a time"
         counts = [trips[loop] for loop in side.loops]
         if min(counts) < 0 or prod(counts) % side.extent:
             # Columns are also bounds-checked at the stores.
             cut += side.extent * (2 if side is found[1] else 1)
     if min(trips[loop] for loop in depth) < 0:
-        return "the length of the reduction is not known"
+        return "the length of the reduction is dynamic"
     most = gpu_of(op).registers_per_thread
     if (needed := blocking.registers(size, cut)) > most:
-        return f"{needed} registers where the last tile is cut, and {most} at most"
+        return f"needs {needed} registers for a partial last tile; the limit is {most}"
     return None

@@ -22,7 +22,7 @@ from irees.transforms.utils.shapes import element_bytes
 
 
 def combiner_of(op: ext.ScanOp) -> Operation | None:
-    """Returns the op that combines two elements, None if the region is not known to associate."""
+    """Returns the op that combines two elements, or None if the region may not be associative."""
     ops = list(op.body.block.ops)
     if len(ops) != 2 or ops[0].name not in COMBINERS:
         return None
@@ -39,16 +39,16 @@ def why_in_order(op: ext.ScanOp, reassociate: bool) -> str | None:
     if combiner is None:
         return "the region is not known to be associative"
     if isinstance(element, AnyFloat) and not reassociate:
-        return "floats are combined in order"
+        return "fp=strict keeps the order of floats"
     if not isinstance(element, AnyFloat | IntegerType) or element.bitwidth not in (8, 16, 32, 64):
-        return f"no lanes exchange {element}"
+        return f"{element} cannot be shuffled"
     if min(inner, default=1) < 0 or prod(inner) * element_bytes(kind) > NVIDIA.sector_bytes:
         return "adjacent threads read adjacent rows"
     return None
 
 
 def elements_per_thread(bits: int) -> int:
-    """Returns the elements of a tile per thread: one access, but at least four."""
+    """Returns the elements of a tile per thread: those of one access, but at least four."""
     return max(4, ACCESS_BYTES * 8 // bits)
 
 
@@ -105,7 +105,7 @@ class Scanned:
 
 
 def scanned(op: ext.ScanOp, rows: int, busy: int, threads: int) -> Scanned:
-    """Returns what an op scans, `rows` times."""
+    """Returns the problem size of an op that scans `rows` rows."""
     kind = op.input.type
     assert isinstance(kind, MemRefType)
     shape, dim = kind.get_shape(), op.dimension.value.data

@@ -114,7 +114,7 @@ def why_not_alone(op: Operation, loop: Operation) -> str | None:
     assert isinstance(loop, ForallOp)
     block = loop.region.block
     if any(o is not op and o is not block.last_op and not is_free(o) for o in block.ops):
-        return "the workgroup does something else too"
+        return "the workgroup also has other work"
     return None
 
 

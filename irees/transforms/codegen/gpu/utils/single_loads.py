@@ -1,9 +1,9 @@
 """
-Finds how many elements a thread loads one at a time for a block of `mma.sync`. Part of
+Counts the elements that a thread loads with scalar loads for a block of `mma.sync`. Part of
 `irees-gpu-select-strategy`.
 
-A thread loads the elements of the next step before it multiplies those of this one. Elements that
-are not adjacent in memory take a register each, and those with an address of their own take more.
+A thread loads the elements of the next step before it multiplies those of the current one. Elements
+that are not adjacent in memory take a register each, and more if each needs its own address.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def why_no_single_loads(
     assert parts is not None
     narrow, *_ = element_kinds(op, parts)
     size, depth = getattr(narrow, "bitwidth", 32) // 8, roles(op, parts).k
-    # A trip count that is not known is no number.
+    # None stands for a dynamic trip count.
     sizes: list[Size] = [None if trip < 0 else trip for trip in trips]  # type: ignore[list-item]
     loads, extents = 0, (blocking.rows, blocking.columns)
     for (operand, loops), extent in zip(sides(op), extents, strict=True):
@@ -48,4 +48,4 @@ def why_no_single_loads(
     most = min(gpu.registers_per_thread, gpu.registers // blocking.threads)
     if not loads or needed <= most:
         return None
-    return f"{needed} registers, {loads} of them for single loads, and {most} at most"
+    return f"needs {needed} registers, {loads} of them for scalar loads; the limit is {most}"

@@ -1,5 +1,5 @@
 """
-Chooses the tiles of sorts: what a workgroup sorts at a time in its registers.
+Chooses the tiles of sorts: how many elements a workgroup sorts at a time in its registers.
 
 The unit is a cycle of a multiprocessor per digit. A tile costs a fixed number of cycles (barriers,
 prefix sums of the counts), and for each element of a thread about 80 instructions per warp, of
@@ -82,15 +82,15 @@ def stage_bytes(tile: Tile, width: int, origin: int) -> int:
 
 
 def tile_cycles(tile: Tile) -> int:
-    """Returns the cycles in which one multiprocessor sorts a tile by one digit."""
+    """Returns the cycles that one multiprocessor takes to sort a tile by one digit."""
     warps = tile.threads // WARP
     return NVIDIA.sort_tile_setup + warps * (NVIDIA.sort_warp_setup + tile.items * NVIDIA.sort_item)
 
 
 def row_tile(size: int, width: int, room: int, alone: bool = True) -> Tile | None:
     """
-    Returns the cheapest tile that holds a row, or None. Only a sort that is alone in its workgroup
-    chooses the number of threads.
+    Returns the cheapest tile that holds a row, or None. A sort may choose the number of threads
+    only if it is the only work of its workgroup.
     """
     threads = NVIDIA.sort_threads if alone else NVIDIA.sort_threads[:1]
     found = [Tile(n, max(1, -(-size // n)), digit_bits(width)) for n in threads]
@@ -98,7 +98,7 @@ def row_tile(size: int, width: int, room: int, alone: bool = True) -> Tile | Non
 
 
 def wide_tile(rows: Size, size: Size, width: int, room: int, busy: int) -> Tile:
-    """Returns the tile with which all multiprocessors together sort rows soonest."""
+    """Returns the tile that minimizes the time in which all multiprocessors sort the rows."""
     length = size if isinstance(size, int) else NVIDIA.assumed_row
     count = rows if isinstance(rows, int) else 1
 
@@ -128,7 +128,7 @@ def _fits(tile: Tile, width: int, room: int, origin: int = 32) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a sort is lowered: rows in the registers of a workgroup each, or else by many."""
+    """How a sort is lowered: each row in the registers of one workgroup, or by many workgroups."""
 
     key: RadixKey
     size: int
@@ -143,7 +143,7 @@ class Plan:
         order, kind, gpu = Order.of(op.body.block), op.outputs[0].type, gpu_of(op)
         key = radix_key(order, list(op.outputs))
         if key is None or order.operand in op.generated:
-            return "keys are not of 8, 16, 32 or 64 bits"
+            return "keys do not have 8, 16, 32 or 64 bits"
         assert isinstance(kind, MemRefType)
         bits = op.attributes.get(SORTED_BITS)
         known = bits.value.data if isinstance(bits, IntegerAttr) else key.width
@@ -155,7 +155,7 @@ class Plan:
         if row is not None:
             return Plan(key, size, row, passes)
         if gpu.multiprocessors < 2 or other is not None:
-            return other or "there is one multiprocessor"
+            return other or "the GPU has one multiprocessor"
         at = IndexBuilder(InsertPoint.before(op))
         others = [buffer_dim(op.outputs[0], d, at) for d in other_dims(op.outputs[0], dim)]
         if any(upper_bound(length) != 1 for length in others):

@@ -48,12 +48,12 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
 
 
 def is_sort(member: Loops) -> bool:
-    """Whether a member is a sort or top-k, for which one row per workgroup is enough work."""
+    """Whether a member is a sort or top-k; one row of it is enough work for a workgroup."""
     return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
 
 
 def is_scan_of_rows(member: Loops, reassociate: bool, workgroups: int) -> bool:
-    """Whether a member is a scan whose rows get a workgroup each, or more."""
+    """Whether a member is a scan that gets at least one workgroup per row."""
     op = member.op
     if not isinstance(op, ext.ScanOp) or why_in_order(op, reassociate) is not None:
         return False

@@ -10,8 +10,8 @@ columns), with one block of tile rows per 64, and `wgmma` transposes it.
 
     scf.for %k = 0 to 512 step 64 iter_args(%sums) {      // part i, at i mod stages
       nvgpu.device_async_wait ...                         // of part i, by each thread for its own
-      nvvm.fence.proxy                                    // which products read by another way
-      gpu.barrier                                         // all of part i is there
+      nvvm.fence.proxy                                    // products read through another proxy
+      gpu.barrier                                         // all of part i has arrived
       nvgpu.device_async_copy ...                         // part i + stages - 2 begins
       %a = nvgpu.warpgroup.generate.descriptor ...
       nvgpu.warpgroup.mma %a, %b, %sums {waitGroup = 1}   // product i begins, i - 1 is done
@@ -75,7 +75,7 @@ class Ring(Protocol):
         ...
 
     def release(self, part: Size, at: IndexBuilder) -> None:
-        """Reuses the slot of the slice before: its product is done, and that of `part` runs."""
+        """Reuses the slot of the previous slice: its product is done, and that of `part` runs."""
         ...
 
     def end(self, at: IndexBuilder) -> None:
@@ -200,7 +200,7 @@ class ThreadRing:
 
     @property
     def ahead(self) -> int:
-        """All slots but the two that products may read."""
+        """How many slices are copied ahead: all slots but the two that products may read."""
         return self.contraction.stages - 2
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
@@ -227,5 +227,5 @@ class ThreadRing:
         """Does nothing: the barrier of the next slice is enough."""
 
     def end(self, at: IndexBuilder) -> None:
-        """Waits for the last copies, which no product reads."""
+        """Drains the last copies, which no product reads."""
         at.insert(DeviceAsyncWaitOp(self.begun, 0))

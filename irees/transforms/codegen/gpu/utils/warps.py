@@ -1,6 +1,6 @@
 """
-Builds integers, shared and private memory, and exchanges between the lanes of a warp, for kernels
-that sort and count.
+Builders for the sort and scatter kernels: integers, shared and private memory, and warp-level
+exchanges.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def unrolled(at: IndexBuilder, count: int) -> tuple[LoopBody, SSAValue, IndexBui
 
 
 def match(value: SSAValue, bits: int, at: IndexBuilder) -> SSAValue:
-    """Returns the mask of lanes with the same value, of which only the low bits differ."""
+    """Returns the mask of lanes with the same value; values may differ only in their low bits."""
     op = MatchSyncOp(integer(EVERY_LANE, i32, at), value)
     op.attributes[MATCHED_BITS] = IntegerAttr(bits, i32)
     return at.insert(op).results[0]
 
 
 def wait(at: IndexBuilder) -> None:
-    """Synchronizes the warp: orders earlier reads before later writes, and the reverse."""
+    """Synchronizes the warp: orders earlier reads before later writes, and vice versa."""
     at.insert(SyncWarpOp(integer(EVERY_LANE, i32, at)))
 
 
@@ -77,7 +77,7 @@ def both(op: type[Operation], lhs: SSAValue, rhs: SSAValue, at: IndexBuilder) ->
 
 
 def before(place: Size, end: SSAValue, at: IndexBuilder) -> SSAValue:
-    """place < end, for an i32: one instruction, where an index takes two."""
+    """place < end, for an i32: one instruction, while an index compare takes two."""
     return at.insert(arith.CmpiOp(as_type(at.value(place), i32, at), end, "slt")).results[0]
 
 

@@ -1,17 +1,17 @@
 """
-Predicts how long the workgroups of a contraction take. Part of `irees-gpu-select-strategy` and
+Predicts the run time of the workgroups of a contraction. Part of `irees-gpu-select-strategy` and
 `irees-gpu-stream-k`.
 
-A workgroup takes the steps of the reduction one after another. Alone on a multiprocessor, a step
-takes its latency: loads from shared memory, the multiply-adds that depend on them, and a barrier.
-Workgroups that are resident together hide each other's latency until the multiply-adds, the shared
-memory or the loads of the operands are the limit:
+A workgroup runs the steps of the reduction one after another. If it is alone on a multiprocessor, a
+step takes its latency: loads from shared memory, the multiply-adds that depend on them, and a
+barrier. Resident workgroups hide each other's latency until the throughput of multiply-adds, of
+shared memory or of operand loads is the limit:
 
     step(r) = max(latency, r * work)            r workgroups on a multiprocessor
     whole   = sum over waves of depth * step(r)
-    shared  = share * step(r) + what partial sums cost
+    shared  = share * step(r) + cost of partial sums
 
-Times are in cycles of a multiprocessor and say only which way is faster.
+Times are in cycles of a multiprocessor; they only rank the variants.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from irees.transforms.codegen.gpu.utils.tiles import WARP
 @dataclass(frozen=True)
 class Step:
     """
-    One step of the reduction of a workgroup: cycles that it takes alone, and cycles for which it
-    occupies the multiprocessor, of which `resident` workgroups share one.
+    One step of the reduction of a workgroup: its latency in cycles, and the cycles for which it
+    occupies the multiprocessor, which `resident` workgroups share.
     """
 
     latency: float
@@ -41,7 +41,7 @@ class Step:
     resident: int
 
     def cycles(self, workgroups: int) -> float:
-        """Returns the cycles of a step where so many workgroups share a multiprocessor."""
+        """Returns the cycles of a step if `resident` workgroups share a multiprocessor."""
         return max(self.latency, workgroups * self.work)
 
 
@@ -97,7 +97,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Waves:
-    """`tiles` of `depth` steps each; `tile_bytes` are those of its sums."""
+    """`tiles` of `depth` steps each; `tile_bytes` is the size of the sums of a tile."""
 
     tiles: int
     depth: int
@@ -106,7 +106,7 @@ class Waves:
     step: Step
 
     def whole(self, tiles: int | None = None) -> float:
-        """Returns the cycles without sharing: those of full waves, and of the last."""
+        """Returns the cycles without sharing: those of the full waves and of the last wave."""
         count = self.tiles if tiles is None else tiles
         full, rest = divmod(count, self.multiprocessors * self.step.resident)
         last = -(-rest // self.multiprocessors)
@@ -145,6 +145,6 @@ class Waves:
         return best if best is not None and best.cycles <= most else None
 
     def fewest(self, *, sharing: bool) -> float:
-        """Returns the cycles of the fastest way."""
+        """Returns the cycles of the fastest partition."""
         way = self.best() if sharing else None
         return self.whole() if way is None else way.cycles
