@@ -548,6 +548,14 @@ MUTANTS = (
         ("tests/frontends/test_torch_effects.py",),
     ),
     Mutant(
+        "A193",
+        "a complex constant loses its imaginary part",
+        "irees/backends/common/emit_ops.py",
+        "return complex_literal(*parts, op.complex.type)",
+        'return complex_literal(parts[0], "0", op.complex.type)',
+        ("tests/backends/common/test_complex_constants.py",),
+    ),
+    Mutant(
         "S7h",
         "rows that no window reaches come into a tile",
         WINOGRAD,

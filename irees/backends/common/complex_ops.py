@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ComplexType, Float32Type
+from xdsl.ir import Attribute, Operation
 
 COMPLEX = {
     "complex.create": "irees_complex_{c}({0}, {1})",
@@ -34,6 +34,15 @@ COMPLEX = {
 
 def complex_expression(op: Operation, names: Sequence[str]) -> str:
     """The expression for an op of `COMPLEX`."""
-    kind = op.operands[0].type
+    return COMPLEX[op.name].format(*names, c=_short(op.operands[0].type))
+
+
+def complex_literal(real: str, imaginary: str, kind: ComplexType) -> str:
+    """A number of both parts, which are texts of C."""
+    return COMPLEX["complex.create"].format(real, imaginary, c=_short(kind))
+
+
+def _short(kind: Attribute) -> str:
+    """The short name of a complex type, or of the complex type with parts of a float type."""
     single = isinstance(getattr(kind, "element_type", kind), Float32Type)
-    return COMPLEX[op.name].format(*names, c="c64" if single else "c128")
+    return "c64" if single else "c128"

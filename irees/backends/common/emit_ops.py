@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from math import isinf, isnan
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from irees.backends.common import types
-from irees.backends.common.complex_ops import COMPLEX, complex_expression
+from irees.backends.common.complex_ops import COMPLEX, complex_expression, complex_literal
 from irees.backends.common.forms import extreme_of, is_multiple
 from irees.backends.common.types import (
     c_type,
@@ -179,8 +179,11 @@ def int_literal(value: int, kind: Attribute) -> str:
     return f"INT64_C({value})"
 
 
-def constant(op: arith.ConstantOp) -> str:
-    """The C of an `arith.constant` of scalar or vector type. Raises UnsupportedError."""
+def constant(op: arith.ConstantOp | complex.ConstantOp) -> str:
+    """The C of a constant of scalar or vector type. Raises UnsupportedError."""
+    if isinstance(op, complex.ConstantOp):
+        parts = [float_literal(part.value.data, part.type) for part in op.value]
+        return complex_literal(*parts, op.complex.type)
     value, kind = op.value, op.result.type
     if isinstance(value, IntegerAttr):
         return int_literal(value.value.data, value.type)
@@ -235,7 +238,7 @@ class Expressions:
         kind = op.results[0].type
         lane = element(kind)
         name = op.name
-        if isinstance(op, arith.ConstantOp):
+        if isinstance(op, arith.ConstantOp | complex.ConstantOp):
             self.type(kind)
             return constant(op)
         if name in INFIX:
