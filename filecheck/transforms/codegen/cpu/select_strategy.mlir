@@ -132,15 +132,17 @@ flow.executable @no_parallel_loop {
   }
 }
 
-// Tiles that the op was given stay, where the loop can be tiled.
+// Tiles that any op of a group was given stay, where the loop can be tiled.
 // CHECK-LABEL: func.func @tuned
-// CHECK:         lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [24 : i64, 8 : i64]}>
+// CHECK-COUNT-2: lowering_config = #iree_codegen.lowering_config<{group = 0 : i64, workgroup = [24 : i64, 8 : i64]}>
 flow.executable @tuned {
   builtin.module {
-    func.func @tuned(%x: memref<512x512xf32>, %y: memref<512x512xf32>) {
+    func.func @tuned(%c: f32, %x: memref<512x512xf32>, %y: memref<512x512xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%c : f32) outs(%y : memref<512x512xf32>) { ^bb0(%p: f32, %o: f32): linalg.yield %p : f32 }
       linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<512x512xf32>) outs(%y : memref<512x512xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{workgroup = [24, 8]}>} {
       ^bb0(%p: f32, %o: f32):
-        linalg.yield %p : f32
+        %s = arith.addf %p, %o : f32
+        linalg.yield %s : f32
       }
       return
     }

@@ -24,22 +24,29 @@ DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBina
 
 def tuned_tiles(group: Group, tiles: Sequence[int]) -> Sequence[int]:
     """
-    Returns the tuned tiles of a group, given on its first op, or else `tiles`.
+    Returns the tile sizes that the first op with a config has for its loops, or else `tiles`.
 
-    A tile that splits a panel of a packed operand is rejected with a remark.
+    A config is rejected with a remark if a tile splits a panel of a packed operand.
     """
-    first = group.members[0]
-    given = LoweringConfigAttr.on(first.op).ints("workgroup")
-    if given is None or len(given) != len(first.kinds):
-        return tiles
+    for number, member in enumerate(group.members):
+        given = LoweringConfigAttr.on(member.op).ints("workgroup")
+        if given is not None and len(given) == len(member.kinds):
+            return _tiles_of(group, number, given, tiles)
+    return tiles
+
+
+def _tiles_of(
+    group: Group, number: int, given: Sequence[int], tiles: Sequence[int]
+) -> Sequence[int]:
+    """Returns the tile sizes `given` for the loops of one member, or else `tiles`."""
     tuned: list[int] = []
     for group_class, extent in zip(group.classes, group.extents(), strict=True):
-        tile = given[group_class[0]]
+        tile = given[group_class[number]]
         tuned.append(0 if 0 <= extent <= tile else tile)
         for member, loop in group_class.items():
             if any(tuned[-1] % panel for panel in panels(group.members[member], loop)):
                 text = f"not tuned: a tile of {tile} cuts a panel"
-                remark("missed", NAME, first.op, text)
+                remark("missed", NAME, group.members[number].op, text)
                 return tiles
     return tuned
 
