@@ -183,7 +183,7 @@ class TileOfOps:
                 return None
             into = [self.destination(op, k, ranges) for k in range(len(op.outputs))]
             self.done[key] = self.compute(op, ranges, into)
-            remark("passed", NAME, op, "computed in the tiles of its reader")
+            remark("passed", NAME, op, "fused into the tiles of its consumer")
         return self.done[key][value.index]
 
     def destination(self, op: Structured, number: int, ranges: Sequence[Range]) -> SSAValue:

@@ -10,10 +10,10 @@ Tiles online attention along its keys, one block per iteration.
       scf.yield %y#0, %y#1, %y#2 }
 
 `irees-decompose-attention` then creates 256 scores per query, and no tensor has the size of all
-scores. Key indices in the region are offset by the start of the block. Runs after
-`irees-convert-attention-to-online-attention`. Left unchanged: memrefs, keys that are a single
-block, and keys along two dims. The pipeline does not run it: it saves memory but no time, since the
-steps of a block become separate kernels. IREE: tiling of `online_attention` by its `reduction` tile
+scores. Key indices in the region are offset by the start of the block. The pass runs after
+`irees-convert-attention-to-online-attention`. It skips memrefs, keys that fit in a single block,
+and keys along two dims. The pipeline does not run it: it saves memory but no time, since the steps
+of a block become separate kernels. IREE: tiling of `online_attention` by its `reduction` tile
 sizes (`OnlineAttentionOp::getTiledImplementation`). After Dao et al., "FlashAttention" (2022).
 """
 

@@ -60,7 +60,7 @@ def join_loops(op: linalg.GenericOp, joined: Groups, sizes: Mapping[int, Size]) 
 
 
 def check(op: linalg.GenericOp, joined: Groups) -> None:
-    """Raises Refused if loops cannot be joined, whatever the operands."""
+    """Raises Refused if loops cannot be joined for any operands."""
     kinds = iterators(op)
     if any(len({kinds[d] for d in group}) > 1 for group in joined):
         raise Refused("a loop is a reduction, and the loop beside it is not")
@@ -70,7 +70,7 @@ def check(op: linalg.GenericOp, joined: Groups) -> None:
 def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
     """
     Returns the dims of an operand that become one, and the new loop of each. Raises Refused if
-    the operand has some of the loops of a group, or not side by side.
+    the operand has only some of the loops of a group, or if they are not adjacent.
     """
     loops = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     axes: Dims = []
@@ -107,7 +107,7 @@ def collapsed(value: SSAValue, axes: Dims, at: IndexBuilder) -> SSAValue:
 
 
 def filled(source, init: SSAValue, at: IndexBuilder) -> SSAValue:
-    """A fill of `init` with the number of another fill."""
+    """Returns `init` filled with the constant of another fill."""
     assert isinstance(source, linalg.GenericOp)
     assert isinstance(init.type, TensorType)
     rank = init.type.get_num_dims()
@@ -121,7 +121,7 @@ def expanded(
     result: SSAValue, old: SSAValue, axes: Dims, map_: AffineMap, sizes: Mapping[int, Size],
     at: IndexBuilder,
 ) -> SSAValue:  # fmt: skip
-    """expand(result), of the shape of the init that it had before"""
+    """expand(result), to the shape of the init before the join"""
     if not any(len(group) > 1 for group in axes):
         return result
     assert isinstance(old.type, TensorType)

@@ -91,7 +91,7 @@ def test_raised(changes):
     text, remarks = run(*changes)
     assert "iree_linalg_ext.attention" in text
     assert "linalg.softmax" not in text
-    assert remarks == ["two contractions and the softmax between are an attention"]
+    assert remarks == ["raised two contractions and a softmax to attention"]
 
 
 NOT_PRODUCTS = "the scores are no products, nor scaled or masked ones"

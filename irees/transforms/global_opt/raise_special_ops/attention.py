@@ -324,5 +324,5 @@ def raise_attention(op: Operation) -> bool:
     if not may_rewrite(NAME, op, "attention of two contractions and a softmax"):
         return False
     new = build(match, outer.op)
-    remark("passed", NAME, new, "two contractions and the softmax between are an attention")
+    remark("passed", NAME, new, "raised two contractions and a softmax to attention")
     return True

@@ -85,7 +85,7 @@ def check_that_it_ends(op: scf.ForOp) -> None:
         return
     if (trips := -(-(end - first) // step)) > MOST_TRIPS:
         raise UnsupportedError(
-            f"a loop of {trips} iterations, which no machine ends",
+            f"a loop with {trips} iterations would not finish",
             op=op,
             hint="give it the bound that it counts to; its importer did not know one",
         )
@@ -265,8 +265,8 @@ class ControlFlow:
         """
         Returns the buffers of tensors of static shape that a loop passes on, by position.
 
-        A home stays what it is. A tensor that is passed on twice gets two buffers: the loop body
-        may update one of them.
+        A home is passed on unchanged. A tensor that is passed on twice gets two buffers, because
+        the loop body may update one of them.
         """
         passed: dict[int, SSAValue] = {}
         for i, value in enumerate(values):
