@@ -41,8 +41,7 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
         raise UnsupportedError(f"{what} is on {tensor.device}", hint="copy it with .cpu()")
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise UnsupportedError(
-            f"{what} is a tensor inside of a function transform, which torch.export makes a "
-            "constant of",
+            f"{what} is a tensor of a function transform, which torch.export turns into a constant",
             hint='use torch.compile(backend="irees"), which traces torch.func.grad',
         )
 
