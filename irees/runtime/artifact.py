@@ -274,7 +274,7 @@ def _unpack(offsets: Any, data: memoryview) -> dict[str, np.ndarray[Any, Any]]:
             case [int(begin), int(size)] if 0 <= begin <= begin + size <= len(data):
                 constants[name] = np.frombuffer(data[begin : begin + size], np.uint8)
             case _:
-                raise ParseError(f"the constant {name!r} lies outside of constants.bin")
+                raise ParseError(f"the constant {name!r} is outside of constants.bin")
     return constants
 
 

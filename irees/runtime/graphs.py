@@ -118,12 +118,12 @@ class GraphCalls:
     def _against(self, touched: int) -> str:
         """Returns why calls like the last one cannot be captured; empty if they can."""
         if self.device.touched != touched:
-            return "the host reads or writes memory of the device"
+            return "the host accesses device memory"
         launches, copies = self.device.launched(), len(self.results)
         if launches - copies < LEAST_LAUNCHES:
             return f"{launches} launches take no longer than a graph and {copies} copies of results"
         if sum(self._sizes) > launches * COPIED_BYTES:
-            return "its results take longer to copy than its kernels to launch"
+            return "copying its results takes longer than launching its kernels"
         return ""
 
     def _refuse(self, reason: str) -> None:

@@ -126,7 +126,7 @@ class Replay(TorchFunctionMode):
             return tensor if func is None else func(tensor, **(kwargs or {}))
         value = self.left[line].popleft()
         where = line.rpartition("/")[2]
-        message = f"{where} has read {value} of the example inputs, and decides by it"
+        message = f"{where} reads {value} from the example inputs, and the trace relies on it"
         with torch._C.DisableTorchFunction():
             same = tensor.reshape(()) == value
             torch._assert_async(same, f"{message}: compile with inputs like these")

@@ -62,7 +62,7 @@ def _linear_cross_entropy(
 ) -> Any:  # fmt: skip
     """cross_entropy(x @ weight^T + bias); computing its gradients is not supported."""
     if any(rest[-3:]):
-        raise UnsupportedError("gradients that are computed with the loss")
+        raise UnsupportedError("gradients that are computed with the loss are not supported")
     scores, class_weight = _scores(x, weight, bias, class_weight)
     loss = torch.nn.functional.cross_entropy(
         scores, target, class_weight, ignore_index=ignored, reduction=reduction,

@@ -112,10 +112,12 @@ def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
         exported = _exported(module, args, kwargs, None, found)
     if sizes.places:
         lines = ", ".join(dict.fromkeys(sizes.places))
-        remark("analysis", "torch.export", None, f"sizes are taken to be at least 1 at {lines}")
+        remark("analysis", "torch.export", None, f"assuming sizes of at least 1 at {lines}")
     if found:
-        text = "the program is compiled for what it reads of its example inputs at"
-        remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
+        text = "the program is specialized to values of its example inputs at"
+        remark(
+            "analysis", "torch.export", None, f"{text} {', '.join(found)}, which each call checks"
+        )
     return exported
 
 

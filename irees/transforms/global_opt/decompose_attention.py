@@ -20,10 +20,10 @@ mask is boolean: 0 makes the score -infinity. With `zero_masked_rows`, the maxim
 
     M = max(m, max(t)); s' = s * exp(m - M) + sum(exp(t - M)); o' = o * exp(m - M) + exp(t - M) . v
 
-Left alone: memrefs, an attention whose scores take more than `largest` bytes where a workgroup can
-do with tiles of them (`irees-gpu-lower-attention`; 0 for none), and dims that only query, key or
-value have. IREE: `AttentionOp::decomposeOperation`, which computes in powers of two and so leaves
-the maximum of online attention in other units; here it is that of the scores.
+The pass skips memrefs, and dims that only query, key or value have. It also skips an attention
+whose scores take more than `largest` bytes (0: no limit) if a workgroup can compute it in tiles
+(`irees-gpu-lower-attention`). IREE: `AttentionOp::decomposeOperation`, which uses exp2, so the
+maximum of its online attention is scaled by log2(e); here it is the maximum of the scores.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from irees.transforms.utils.tensors import TensorBuilder
 
 
 def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
-    """Whether scores take more than `largest` bytes, and an attention can be done without them."""
+    """Whether scores take more than `largest` bytes, and the attention can be tiled instead."""
     roles = roles_of(op)
     shape = [] if roles is None else [roles.sizes[d] for d in scores.loops]
     if roles is None or min(shape) < 0 or 4 * prod(shape) <= largest:

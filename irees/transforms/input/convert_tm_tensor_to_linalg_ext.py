@@ -148,7 +148,7 @@ def _without_windows(
             "a scatter of windows that are not of size 1", op=op, hint="give one index per element"
         )
     if not isinstance(type_, TensorType):
-        raise UnsupportedError("a scatter of windows in memory", op=op)
+        raise UnsupportedError("a scatter of windows on memrefs", op=op)
     rest = range(1 + windows, len(shape))
     groups = [list(range(1 + windows)), *([dim] for dim in rest)]
     collapse = tensor.CollapseShapeOp.build(
@@ -172,7 +172,7 @@ class ConvertAttention(RewritePattern):
     def match_and_rewrite(self, op: tm_tensor.AttentionOp, rewriter: PatternRewriter) -> None:
         query = op.inputs[0].type
         if not isinstance(query, TensorType) or not isinstance(query.element_type, AnyFloat):
-            raise UnsupportedError("attention on other than floating point tensors", op=op)
+            raise UnsupportedError("attention on tensors that are not floating point", op=op)
         element, head = query.element_type, query.get_shape()[-1]
         if op.scale is not None:
             scale = op.scale.value.data

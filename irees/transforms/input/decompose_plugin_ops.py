@@ -90,5 +90,5 @@ class DecomposePluginOpsPass(ModulePass):
         if reason is not None:
             raise PluginError(f"an op with loops of its own {reason}", op=op)
         if domain_of(op) is None:
-            hint = "return its loops: they say which sizes must be equal"
+            hint = "return its loops: they define which sizes must be equal"
             raise PluginError("domain returns nothing", op=op, hint=hint)

@@ -106,8 +106,8 @@ def verify_place(op: Operation) -> None:
                 text = f"the tile index of {op.name} is not supported"
                 raise UnsupportedError(text, op=inner)
         elif inner.name not in READ_TENSORS and has_tensor(inner):
-            text = f"the body of {op.name} computes one element, and this op has a tensor"
-            hint = "compute it before, and read elements of it"
+            text = f"the body of {op.name} computes one element, but this op has a tensor"
+            hint = "compute the tensor before the op, and extract its elements in the body"
             raise UnsupportedError(text, op=inner, hint=hint)
 
 

@@ -65,7 +65,7 @@ def missed(producer: linalg.GenericOp) -> str | None:
     if captures(producer):
         return "its body reads a value from outside"
     if not all(isinstance(u.operation, Structured) for u in producer.res[0].uses):
-        return "a reader that is no structured op would keep it"
+        return "a consumer that is not a structured op would keep it alive"
     return None
 
 

@@ -70,7 +70,7 @@ def missed(op: Structured, tiles: Sequence[int]) -> str | None:
         return f"{len(tiles)} tile sizes for {len(kinds)} loops"
     tiled = {loop for loop, tile in enumerate(tiles) if tile > 0}
     if any(kinds[loop] != "parallel" for loop in tiled):
-        return "a loop that is reduced is no loop of workgroups"
+        return "a reduction loop cannot be distributed to workgroups"
     if not all(isinstance(o.type, TensorType) for o in op.outputs):
         return "it does not write tensors"
     for position, indexing in enumerate(maps(op)):

@@ -45,13 +45,13 @@ from irees.transforms.utils.tensors import TensorBuilder
 def missed(op: ext.OnlineAttentionOp, scores: Scores | None, keys: int) -> str | None:
     """Returns why an op is not tiled, or None."""
     if scores is None or not all(isinstance(o.type, TensorType) for o in op.outputs):
-        return "it is none of tensors of floats"
+        return "its operands are not float tensors"
     if len(scores.over) != 1:
-        return "the keys have more than one dim"
+        return "there is more than one key dim"
     position = dims_of(op.indexing_maps.data[1].data).index(scores.over[0])
     assert isinstance(op.key.type, TensorType)
     if 0 <= op.key.type.get_shape()[position] <= keys:
-        return f"there are no more than {keys} keys"
+        return f"there are at most {keys} keys"
     return None
 
 

@@ -63,7 +63,7 @@ def check(op: linalg.GenericOp, joined: Groups) -> None:
     """Raises Refused if loops cannot be joined for any operands."""
     kinds = iterators(op)
     if any(len({kinds[d] for d in group}) > 1 for group in joined):
-        raise Refused("a loop is a reduction, and the loop beside it is not")
+        raise Refused("adjacent loops differ in kind: one is a reduction")
     check_loops(op, {d for group in joined if len(group) > 1 for d in group})
 
 
@@ -79,7 +79,7 @@ def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
     while done < len(loops):
         number, group = next((n, g) for n, g in enumerate(joined) if loops[done] in g)
         if loops[done : done + len(group)] != list(group):
-            raise Refused("an operand has the loops in another order, or not all")
+            raise Refused("an operand lacks some of the loops or has them in another order")
         axes.append(list(range(done, done + len(group))))
         own.append(number)
         done += len(group)

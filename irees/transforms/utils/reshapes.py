@@ -192,7 +192,7 @@ def check_loops(op: Structured, loops: Container[int]) -> None:
         raise Refused("an operand is indexed by more than plain loops")
     indices = [o for o in op.walk() if isinstance(o, linalg.IndexOp)]
     if any(o.dim.value.data in loops for o in indices):
-        raise Refused("the body looks at the index of a loop")
+        raise Refused("the body reads a loop index")
 
 
 def expansion_of(

@@ -218,7 +218,7 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
     # An image with 3 or 1 channels stays unblocked.
     if isinstance(image, Form):
         if blocks.setdefault(along, image.block) != image.block:
-            return "its blocks are of two sizes"
+            return "its operands have different block sizes"
         forms[found.image] = image
     elif found.depth is None and along in seen:
         return image
@@ -273,7 +273,7 @@ def follow_generic(
         if isinstance(other, str):
             return other
         if other is not None and other.block != form.block:
-            return "its blocks are of two sizes"
+            return "its operands have different block sizes"
         forms.append(other)
     return generic_node(op, {loop: form.block}, forms)
 

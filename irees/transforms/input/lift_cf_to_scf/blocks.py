@@ -90,7 +90,7 @@ def poison(kind: Attribute, at: IndexBuilder, user: Operation) -> SSAValue:
     if isa(kind, AnyFloat) or isinstance(kind, IntegerType | IndexType | ComplexType):
         return at.insert(constant(0, kind)).results[0]
     raise UnsupportedError(
-        f"a value of type {kind} that is not defined on all ways to a block",
+        f"a value of type {kind} that is not defined on all paths to a block",
         op=user.name,
         location=str(user.location),
         hint="write these branches with scf",

@@ -72,7 +72,7 @@ def is_repeated(op: Operation, value: SSAValue) -> bool:
 def refuse_call(op: func.CallOp) -> None:
     """Raises UnsupportedError: `irees-inline-calls` could not inline the call."""
     raise UnsupportedError(
-        f"@{op.callee.string_value()} calls itself, or is defined elsewhere",
+        f"@{op.callee.string_value()} is recursive, or has no body",
         op=op,
         hint="write the recursion as a loop, or give the function a body",
     )
@@ -87,7 +87,7 @@ def check_that_it_ends(op: scf.ForOp) -> None:
         raise UnsupportedError(
             f"a loop with {trips} iterations would not finish",
             op=op,
-            hint="give it the bound that it counts to; its importer did not know one",
+            hint="set the actual upper bound, which the importer did not know",
         )
 
 
