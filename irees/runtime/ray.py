@@ -75,7 +75,7 @@ def connect(address: str) -> Any:
         if address not in ("", "auto", "local", here):
             raise DeviceError(
                 f"this process is connected to the Ray cluster at {here}, not at {address}",
-                hint="ray.shutdown() first, or name that one",
+                hint="call ray.shutdown() first, or use that address",
             )
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

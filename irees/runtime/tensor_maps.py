@@ -50,7 +50,7 @@ def refusal(status: int, tensor: TensorStruct) -> DeviceError:
     if not status:
         return DeviceError(
             "the CUDA driver does not support tensor maps",
-            hint="it must be one for CUDA 12 or later; or compile with "
+            hint="install one for CUDA 12 or later, or compile with "
             "disable_pass=irees-gpu-use-bulk-copies",
         )
     sizes = " x ".join(str(size) for size in reversed(tensor.sizes[: tensor.rank]))

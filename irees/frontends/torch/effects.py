@@ -281,6 +281,6 @@ def _stale(place: Attribute) -> UnsupportedError:
     return UnsupportedError(
         f"the program reads {attribute} and assigns it, but later calls of a compiled program do "
         "not see the new value",
-        hint="call the module once before if that is how it prepares itself, make the attribute a "
+        hint="call the module once before if it sets itself up on first use, make the attribute a "
         "buffer with register_buffer, or use torch.compile(backend='irees')",
     )

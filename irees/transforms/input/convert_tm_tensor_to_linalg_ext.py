@@ -118,7 +118,9 @@ class ConvertScatter(RewritePattern):
         dims = tuple(op.dimension_map.get_values())
         if sorted(dims) != list(range(len(dims))):
             raise UnsupportedError(
-                f"a scatter at dims {list(dims)}", op=op, hint="transpose so that they lead"
+                f"a scatter at dims {list(dims)}",
+                op=op,
+                hint="transpose so that the indexed dims lead",
             )
         updates, indices = op.inputs
         new = ext.ScatterOp.of(
@@ -180,7 +182,7 @@ class ConvertAttention(RewritePattern):
             scale = 1.0 / math.sqrt(max(head, 1))
         else:
             raise UnsupportedError(
-                "attention with a dynamic head size and no scale", op=op, hint="give the scale"
+                "attention with a dynamic head size and no scale", op=op, hint="pass the scale"
             )
         constant = arith.ConstantOp(FloatAttr(scale, element))
 
