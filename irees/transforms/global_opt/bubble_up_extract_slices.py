@@ -1,5 +1,5 @@
 """
-Moves slices above the ops whose results they take.
+Moves slices above the ops that produce their sources.
 
 A slice of a transposed tensor equals a transposed slice. With the slice first, the transposition
 folds into its consumer and the slice is a view of memory. Otherwise the program transposes the
@@ -234,7 +234,7 @@ def swap_expand(op: tensor.ExpandShapeOp) -> bool:
 
 @dataclass(frozen=True)
 class BubbleUpExtractSlicesPass(ModulePass):
-    """Moves slices above the ops whose results they take."""
+    """Moves slices above the ops that produce their sources."""
 
     name = "irees-bubble-up-extract-slices"
 

@@ -7,7 +7,7 @@ workgroup in global memory while the others are idle. So each run becomes a row:
     %r:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8192xf32>, tensor<8192xi64>)
   =>
     %s:2 = iree_linalg_ext.sort dimension(1) outs(tensor<2x4096xf32>, tensor<2x4096xi64>)
-    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { of two runs merged, this one }
+    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { element of two merged runs }
 
     %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<8192xf32>) outs(8xf32, 8xi32)
   =>
