@@ -366,7 +366,9 @@ def test_what_is_wrong_with_devices_is_said():
         irees.compile(two_matmuls(), devices={"dev_0": "cpu:0", "dev_1": "tpu:0"})
     with pytest.raises(ArgumentError, match="devices must map the names"):
         irees.compile(two_matmuls(), devices=["cpu:0"])
-    with pytest.raises(ArgumentError, match="on this machine or on a Ray cluster, not on both"):
+    with pytest.raises(
+        ArgumentError, match="cannot mix devices of this machine and of a Ray cluster"
+    ):
         irees.compile(two_matmuls(), devices={"dev_0": "cpu:0", "dev_1": "ray://here:1/0"})
     with pytest.raises(ArgumentError, match="pipeline_stages is 3, but there are 2 devices"):
         irees.compile(two_matmuls(), devices=TWO, pipeline_stages=3)

@@ -147,7 +147,9 @@ def test_without_the_option_there_is_no_trace_of_it(capsys):
     assert "call->trace" not in program.sources["host"]
     assert program(X) == 38
     assert capsys.readouterr().err == ""
-    with pytest.raises(ArgumentError, match="the program shows no dispatches; compile it with"):
+    with pytest.raises(
+        ArgumentError, match="the program was compiled without dispatch traces; compile it with"
+    ):
         program.trace_to(None)
 
 
@@ -235,7 +237,10 @@ def test_a_saved_program(source, tmp_path, capsys):
     assert len(os.listdir(tmp_path / "d")) == 4
     assert main(["compile", "x.mlir", "-o", "p.irees"]) == 0
     assert main(["run", "p.irees", source, "--trace-dispatch-tensors"]) == 1
-    assert "the program shows no dispatches; compile it with" in capsys.readouterr().err
+    assert (
+        "the program was compiled without dispatch traces; compile it with"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_reference_target_interprets_the_source(monkeypatch, capsys):

@@ -7,7 +7,7 @@ tensors.
 
 Tree arguments and results are flattened to their leaves, in JAX's order. Constants that the
 function captures become constants of the program. Ops keep the location of their Python line.
-Results are marked as unsigned where they are, because IREE's integer types are signless.
+Unsigned results are marked as such, because IREE's integer types are signless.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def linalg_of(text: bytes) -> bytes:
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines()]
         said = next((line for line in lines if "error:" in line), repr(error))
-        raise UnsupportedError(f"IREE's importer refuses the program: {said}") from error
+        raise UnsupportedError(f"IREE's importer rejects the program: {said}") from error
 
 
 def _is_main(op: Operation) -> bool:

@@ -47,7 +47,7 @@ def import_onnx(model: Any, *, ctx: Context | None = None) -> ModuleOp:
         proto = onnx.load(str(model)) if isinstance(model, str | Path) else model
         proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except Exception as error:
-        raise UnsupportedError(f"this is no ONNX model: {error}") from error
+        raise UnsupportedError(f"not an ONNX model: {error}") from error
     context = ir.Context()
     torch_dialect.register_dialect(context)
     try:

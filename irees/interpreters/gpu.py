@@ -23,7 +23,9 @@ def _barrier(machine: Machine, op: Operation) -> Prepared:
     parent = op.parent_op()
     while parent is not None:
         if "thread" in str(parent.properties.get("mapping", "")):
-            raise UnsupportedError("threads that wait for each other are not interpreted", op=op)
+            raise UnsupportedError(
+                "synchronization between threads is not supported by the interpreter", op=op
+            )
         parent = parent.parent_op()
 
     def run(*args: Any) -> Sequence[Any]:

@@ -1,5 +1,5 @@
 """
-hal, iree_codegen and the bitcast of iree_tensor_ext: access of a dispatch to its bindings.
+hal, iree_codegen and the bitcast of iree_tensor_ext: accesses of a dispatch to its bindings.
 
 `Interpreter.bind` sets the bindings and constants of `hal.interface.*`: an array of bytes per
 binding, which the dispatch writes in place, and a number per ordinal.

@@ -39,7 +39,7 @@ class Environment(dict[int, Any]):
             self[key] = result = self.machine.prepared(owner)()[0]
             return result
         name = owner.name if isinstance(owner, Operation) else "block argument"
-        raise UnsupportedError(f"the value of a {name} of type {value.type} is not known here")
+        raise UnsupportedError(f"the value of a {name} of type {value.type} is unknown here")
 
 
 class Machine:
@@ -70,7 +70,7 @@ class Machine:
             found = find(self, op)
             if found is None:
                 raise UnsupportedError(
-                    "the interpreter does not know this op",
+                    "the interpreter does not support this op",
                     op=op.name,
                     location=getattr(op, "location", None),
                 )

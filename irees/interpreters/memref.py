@@ -28,7 +28,7 @@ from irees.interpreters.tensor import mixed, numbers, reassociation, shape_of_ty
 from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
 
 UNBOUNDED = (1 << 62) - 1
-"""Size of codegen's flat views without a bound; the interpreter ends them at the allocation."""
+"""Size of codegen's unbounded flat views; the interpreter limits them to the allocation."""
 
 
 def check(op: Operation, indices: Sequence[Any], shape: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Ops of plug-ins that their interface evaluates."""
+"""Ops of plug-ins, evaluated by their interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @implements_others
 def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
     """
-    Prepares an op whose interface has `evaluate`. On memrefs, the op writes what that returns into
+    Prepares an op whose interface has `evaluate`. On memrefs, the op writes the returned values to
     its outputs.
 
     The function raises PluginError if `evaluate` fails or returns values of other types.

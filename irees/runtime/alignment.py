@@ -2,7 +2,7 @@
 Memory aligned for vectors, and in huge pages if it is large.
 
 A kernel that streams megabytes also pays for TLB misses, which are frequent with 4 KiB pages. Huge
-pages make such reads faster by a third or more, and many systems use them only after madvise.
+pages avoid most of them, and many systems use huge pages only after madvise.
 """
 
 from __future__ import annotations

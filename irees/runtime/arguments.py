@@ -136,7 +136,7 @@ class TensorSpec:
         # Zero sizes count as 1: an empty array may have large other dims.
         if len(self.dynamic) > 1 and prod(size or 1 for size in shape) >= MOST_TOGETHER:
             raise ArgumentError(
-                f"{self.label} has the sizes {shape}, but those that are not 0 must have a product "
+                f"{self.label} has shape {shape}, but the product of its nonzero sizes must be "
                 f"below {MOST_TOGETHER}"
             )
 

@@ -63,7 +63,7 @@ def save_devices(program: DeviceProgram, path: str | Path) -> None:
     members: dict[str, Any] = {_SCHEDULE: json.dumps(record, indent=1, sort_keys=True).encode()}
     for name, part in program.programs.items():
         if not isinstance(part, Program):
-            raise ArgumentError(f"the part of @{name} is interpreted and cannot be saved")
+            raise ArgumentError(f"the part for @{name} is interpreted and cannot be saved")
         members[f"devices/{name}.irees"] = bytes_of(part)
     _write(path, members)
 
@@ -202,7 +202,7 @@ def _manifest(members: dict[str, memoryview]) -> dict[str, Any]:
 
 def _json(text: memoryview, what: str) -> dict[str, Any]:
     if len(text) > MAX_MANIFEST_BYTES:
-        raise ParseError(f"the {what} has {len(text)} bytes, but {MAX_MANIFEST_BYTES} at most")
+        raise ParseError(f"the {what} has {len(text)} bytes, more than {MAX_MANIFEST_BYTES}")
     try:
         found = json.loads(bytes(text))
     except (ValueError, RecursionError) as error:
@@ -230,7 +230,7 @@ def _members(data: Any, path: str) -> dict[str, memoryview]:
         if name not in found or name not in expected:
             raise ParseError(f"damaged: {name!r} is missing", location=path)
         if hashlib.sha256(found[name]).hexdigest() != expected[name]:
-            raise ParseError(f"damaged: {name!r} has another SHA-256", location=path)
+            raise ParseError(f"damaged: {name!r} has a wrong SHA-256", location=path)
     return found
 
 
@@ -274,7 +274,7 @@ def _unpack(offsets: Any, data: memoryview) -> dict[str, np.ndarray[Any, Any]]:
             case [int(begin), int(size)] if 0 <= begin <= begin + size <= len(data):
                 constants[name] = np.frombuffer(data[begin : begin + size], np.uint8)
             case _:
-                raise ParseError(f"the constant {name!r} lies outside of constants.bin")
+                raise ParseError(f"the constant {name!r} is outside of constants.bin")
     return constants
 
 

@@ -227,7 +227,7 @@ def default_cache() -> Cache:
     reason = "no home folder" if root is None else _why_not(root)
     if root is None or reason:
         warnings.warn(
-            f"cache folder {root} cannot be used: {reason}; this process keeps its own",
+            f"cache folder {root} cannot be used: {reason}; using a temporary folder",
             CacheWarning,
             stacklevel=2,
         )

@@ -5,9 +5,9 @@ The first call of a function with some shapes takes the general path, which logs
 allocations. They become a plan. Later calls with such tensors allocate all memory before they run
 the entry, results as tensors of their final shape, so no service of the call is in Python.
 
-A plan makes every check of the general path, but not its copies and error messages: arguments that
-fail a check, and calls that request other memory than planned, take the general path. A repeated
-call is safe, because the kernels of a planned call write only to memory of that call.
+A plan makes every check of the general path, but has no copies and error messages: arguments that
+fail a check, and calls that request other memory than planned, take the general path. Repeating a
+call there is safe, because the kernels of a planned call write only to memory of that call.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MOST_PLANS = 64
 """Maximum plans per function: each is for one tuple of argument shapes."""
 
 MOST_FAILURES = 4
-"""Calls that did not follow their plan until the function is no longer planned."""
+"""Maximum calls that deviate from their plan before planning is disabled for the function."""
 
 SLACK_BYTES = 1 << 20
 """Maximum bytes by which a planned call may exceed the peak memory of a general one."""
 
 ALIGNMENT = 512
-"""Of temporaries, which share one allocation: that of PyTorch's allocator."""
+"""Alignment in bytes of temporaries, which share one allocation, as in PyTorch's allocator."""
 
 _pointer = ctypes.c_void_p
 
@@ -64,7 +64,7 @@ class _Memory:
         self.slots: list[int] = []
         self.sizes: list[int] = []
         self.live: dict[int, int] = {}
-        """Address => slot, of memory that was not freed, without the trap word."""
+        """Address => slot, for live memory except the trap word."""
         self.trap: int | None = None
         """The slot of the trap word."""
 
@@ -101,7 +101,7 @@ class _Memory:
         return found if sum(map(abs, found.sizes)) <= peak + SLACK_BYTES else None
 
     def blocks(self, slot: int) -> list[int]:
-        """The places of the addresses of a slot's blocks, in pairs of bytes and address."""
+        """Indices of a slot's block addresses in the flat list of (bytes, address) pairs."""
         return [2 * number + 1 for number, used in enumerate(self.slots) if used == slot]
 
     def last_block(self, slot: int) -> int:
@@ -164,7 +164,7 @@ class _Plan:
         return shape, strides, torch_dtype(spec.dtype)
 
     def addresses(self, arguments: Sequence[Any], args: Any) -> bool:
-        """Fills in the addresses of tensors; False if one must take the general path."""
+        """Fills in the addresses of tensors; returns False if one needs the general path."""
         device = self.device
         for number, shape, size, dtypes, is_complex in self.tensors:
             tensor = arguments[number]
@@ -232,7 +232,7 @@ class PlannedCalls:
         self._dynamic = sorted({i for i, _ in function.dynamic_dims})
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._seen: set[tuple[Any, ...]] = set()
-        """Shapes of one call, if they are dynamic: those that come once are not planned."""
+        """Dynamic shapes that occurred once; they are planned at their second call."""
         self._failures = 0
         self._make: Callable[[Any, Any, Any], Any] | None = None
         self._byte: Any = None
@@ -276,7 +276,7 @@ class PlannedCalls:
         return self._launch(plan, frame, stream)
 
     def _replay(self, plan: _Plan, graphs: GraphCalls, key: tuple[int, ...]) -> list[Any] | None:
-        """Replays the graph of a call; None if it is to be recorded, or on another device."""
+        """Replays the graph of a call; None if it must be recorded or is on another device."""
         if self._device.cupy.cuda.runtime.getDevice() != plan.device:
             return None
         return graphs.replay_planned(key, lambda: [self._make(*form) for *form, _ in plan.results])
@@ -315,7 +315,10 @@ class PlannedCalls:
         return results
 
     def _zeroed(self, stream: int, size: int, is_trap: bool) -> tuple[int, Any]:
-        """Unused zeroed memory of a stream; the general path makes counters, but no trap words."""
+        """
+        Takes unused zeroed memory of a stream. Raises LookupError for missing counters, which the
+        general path creates; creates a missing trap word.
+        """
         try:
             return self._device.unused_counters(stream, size)
         except LookupError:
@@ -330,7 +333,7 @@ class PlannedCalls:
             self._plans = {}
 
     def learn(self, shapes: Sequence[tuple[int, ...]], frame: Any, log: Any) -> None:
-        """Plans calls like one of the general path that succeeded; its results are not read yet."""
+        """Plans calls like this successful general one, whose results are not read yet."""
         key = tuple(shapes[i] for i in self._dynamic)
         if log is None or key in self._plans or self._failures >= MOST_FAILURES:
             return
@@ -338,7 +341,7 @@ class PlannedCalls:
             return
         memory = _Memory.of(log, self._device.trap)
         results = [frame.results[i] for i in range(len(self._function.results))]
-        # Results are the only other memory that is left, and each has its own.
+        # All other live memory belongs to results, one allocation each.
         if memory is None or sorted(memory.live) != sorted(pointer or 0 for pointer in results):
             return
         self._prepare()
@@ -359,7 +362,7 @@ class PlannedCalls:
         return True
 
     def _prepare(self) -> None:
-        """Looks up what a planned call needs of PyTorch."""
+        """Looks up the PyTorch functions that planned calls use."""
         global _plain
         torch = sys.modules["torch"]
         if self._make is None:

@@ -67,7 +67,7 @@ def maker(torch: Any, device: int) -> Callable[[Any, Any, Any], Any]:
     def make(shape: Any, strides: Any, dtype: Any) -> Any:
         if quick is not None:
             made = quick(shape, strides, dtype)
-            # It was made on the current device.
+            # The tensor was made on the current device.
             if made.get_device() == device:
                 return made
         return torch.empty(shape, dtype=dtype, device=device)
@@ -76,7 +76,7 @@ def maker(torch: Any, device: int) -> Callable[[Any, Any, Any], Any]:
 
 
 def _quick_maker(torch: Any) -> Callable[[Any, Any, Any], Any] | None:
-    """The function of Inductor's generated code, if it is there and does what it is trusted to."""
+    """The allocation function of Inductor's generated code, if it exists and passes a test."""
     try:
         quick = torch._C._dynamo.guards._empty_strided_cuda
         made = quick((2, 3), (3, 1), torch.float16)
@@ -87,7 +87,7 @@ def _quick_maker(torch: Any) -> Callable[[Any, Any, Any], Any] | None:
 
 
 def device_of(arguments: Sequence[Any]) -> int | None:
-    """The number of the CUDA device that the first tensor of PyTorch on one is on."""
+    """The device number of the first PyTorch tensor on a CUDA device; None without one."""
     torch = sys.modules.get("torch")
     if torch is not None:
         for value in arguments:

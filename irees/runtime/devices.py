@@ -11,7 +11,7 @@ waits for futures of earlier requests, so devices cannot deadlock.
     reference:N       the interpreter
     ray://HOST:PORT/N a process on node N of a Ray cluster (`irees.runtime.ray`)
 
-The devices of a program that compute on this machine's cores get equal parts of them.
+Devices that compute on this machine's cores each get an equal share of the cores.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DeviceSpec:
 
     @staticmethod
     def parse(text: str) -> DeviceSpec:
-        """Parses a device. Raises ArgumentError for a text that names none."""
+        """Parses a device. Raises ArgumentError for invalid text."""
         found = _SPEC.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ArgumentError(f"device {text!r} is unknown", hint=f"use {KINDS}")
@@ -73,11 +73,11 @@ def parse_specs(devices: Mapping[str, str]) -> dict[str, DeviceSpec]:
     """
     Parses the devices of a program, by name.
 
-    Raises ArgumentError for a text that names no device, or if local and Ray devices are mixed.
+    Raises ArgumentError for invalid text, or if local and Ray devices are mixed.
     """
     specs = {name: DeviceSpec.parse(text) for name, text in devices.items()}
     if len({spec.kind == "ray" for spec in specs.values()}) > 1:
-        raise ArgumentError("a program is on this machine or on a Ray cluster, not on both")
+        raise ArgumentError("a program cannot mix devices of this machine and of a Ray cluster")
     return specs
 
 

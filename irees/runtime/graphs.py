@@ -1,10 +1,10 @@
 """
 CUDA graphs of repeated calls: captured once, then replayed without the host program.
 
-A program of many small kernels is launch-bound. A call is capturable if the host does the same in
-each call: all shapes are static, there are no scalar arguments or results, and the host reads and
-writes no device memory. The second call with the same arrays on the same stream is captured, and
-later ones launch the graph. A graph keeps the memory that it was captured with. Results are
+A program with many small kernels is launch-bound. A call can be captured if the host does the same
+work in each call: all shapes are static, there are no scalar arguments or results, and the host
+does not access device memory. The second call with the same arrays on the same stream is captured,
+and later ones launch the graph. A graph keeps the memory that it was captured with. Results are
 copied out of it, so a call is captured only if that copy takes less time than its launches. If
 capture fails (device or CuPy without support), it is not tried again, and calls run normally.
 """
@@ -105,7 +105,7 @@ class GraphCalls:
             return results
 
     def is_new(self, key: tuple[int, ...]) -> bool:
-        """Whether no call on this stream with these arguments was seen; the next one was."""
+        """Whether this is the first call on this stream with these arguments; records it."""
         with self._lock:
             if key in self.graphs or key in self.seen:
                 return False
@@ -116,14 +116,14 @@ class GraphCalls:
         return self.device.trapped(invoke(), self.device.trap)
 
     def _against(self, touched: int) -> str:
-        """Why calls like the last one are not captured; empty if they are."""
+        """Returns why calls like the last one cannot be captured; empty if they can."""
         if self.device.touched != touched:
-            return "the host reads or writes memory of the device"
+            return "the host accesses device memory"
         launches, copies = self.device.launched(), len(self.results)
         if launches - copies < LEAST_LAUNCHES:
             return f"{launches} launches take no longer than a graph and {copies} copies of results"
         if sum(self._sizes) > launches * COPIED_BYTES:
-            return "its results take longer to copy than its kernels to launch"
+            return "copying its results takes longer than launching its kernels"
         return ""
 
     def _refuse(self, reason: str) -> None:

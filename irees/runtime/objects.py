@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 ALONE = ("_sliding_window_tensor",)
-"""Tensors that duplicate a number: `_x_tensor` holds `x`. They are recreated, not passed."""
+"""Fields whose tensor duplicates a number (`_x_tensor` holds `x`): recreated, not passed."""
 
 
 class _Unknown(Exception):

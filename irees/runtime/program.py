@@ -255,13 +255,13 @@ class Function:
         if status == _DEVICE_FAULT:
             return DeviceError(f"{self.name}: threads of a block wait at different barriers")
         if status == _MISALIGNED:
-            return DeviceError(f"{self.name}: a kernel makes an access that is not aligned")
+            return DeviceError(f"{self.name}: a kernel makes a misaligned access")
         if status == _BAD_BOX:
             return DeviceError(
-                f"{self.name}: a kernel copies a box, or waits for one, in a wrong way"
+                f"{self.name}: a kernel makes an invalid bulk copy, or an invalid wait for one"
             )
         if status == _BAD_COUNTER:
-            return DeviceError(f"{self.name}: a kernel does not set its counters back to 0")
+            return DeviceError(f"{self.name}: a kernel does not reset its counters to 0")
         if status == _OUT_OF_MEMORY:
             return OutOfMemoryError(f"{self.name} ran out of memory")
         if status == _SIZE_OVERFLOW:
@@ -431,7 +431,8 @@ class Program:
         """
         if not isinstance(self.tracer, Tracer):
             raise ArgumentError(
-                "the program shows no dispatches", hint="compile it with --trace-dispatch-tensors"
+                "the program was compiled without dispatch traces",
+                hint="compile it with --trace-dispatch-tensors",
             )
         self.tracer.directory = directory
 

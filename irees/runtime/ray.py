@@ -75,7 +75,7 @@ def connect(address: str) -> Any:
         if address not in ("", "auto", "local", here):
             raise DeviceError(
                 f"this process is connected to the Ray cluster at {here}, not at {address}",
-                hint="ray.shutdown() first, or name that one",
+                hint="call ray.shutdown() first, or use that address",
             )
         return ray
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -179,7 +179,9 @@ class RayDevice:
         except Exception as error:
             raise self._typed(error) from error
         if not ready:
-            raise DeviceError(f"device @{self.name} ({self.spec}) gave no answer in {TIMEOUT} s")
+            raise DeviceError(
+                f"device @{self.name} ({self.spec}) did not respond within {TIMEOUT} s"
+            )
 
     def fetch(self, value: Any) -> Any:
         """Returns a value to the caller. Raises DeviceError or the errors of the work."""
@@ -223,13 +225,13 @@ def open_cluster(
     """Starts an actor per device, on its node. Raises DeviceError for a missing node."""
     addresses = {spec.address for spec in specs.values()}
     if len(addresses) > 1:
-        raise DeviceError(f"one program is on one cluster, not on {', '.join(sorted(addresses))}")
+        raise DeviceError(f"a program cannot span several clusters: {', '.join(sorted(addresses))}")
     ray = connect(addresses.pop())
     nodes = nodes_of(ray)
     found: dict[str, RayDevice] = {}
     for name, spec in specs.items():
         if spec.index >= len(nodes):
-            raise DeviceError(f"device @{name} is node {spec.index} of {len(nodes)} ({spec})")
+            raise DeviceError(f"device @{name} ({spec}): the cluster has only {len(nodes)} nodes")
         program = makers[name](None) if name in makers else None
         found[name] = RayDevice(
             name, spec, program, ray, nodes[spec.index], stateful=name in stateful

@@ -217,11 +217,17 @@ def _check(function: FunctionSchedule, devices: Mapping[str, str]) -> None:
                 Constant: lambda s: (),
             }[type(step)](step)
             if unknown := [name for name in named if name not in devices]:
-                raise ParseError(f"the schedule has a step on @{unknown[0]}, which is no device")
+                raise ParseError(f"the schedule has a step on the unknown device @{unknown[0]}")
             if isinstance(step, Import) and not 0 <= step.argument < len(function.arguments):
-                raise ParseError(f"the schedule imports argument {step.argument}")
+                raise ParseError(
+                    f"the schedule imports argument {step.argument}, which does not exist"
+                )
         for edge in block.end.edges:
             if not 0 <= edge.block < len(function.blocks):
-                raise ParseError(f"the schedule branches to block {edge.block}")
+                raise ParseError(
+                    f"the schedule branches to block {edge.block}, which does not exist"
+                )
             if len(edge.values) != len(function.blocks[edge.block].arguments):
-                raise ParseError(f"the schedule passes {len(edge.values)} values to a block")
+                raise ParseError(
+                    f"the schedule passes a wrong number of values to a block: {len(edge.values)}"
+                )

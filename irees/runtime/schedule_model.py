@@ -72,7 +72,7 @@ def forecast(
     Raises ArgumentError for a function with branches, whose work depends on its arguments.
     """
     if not function.is_straight or len(function.blocks) != 1:
-        raise ArgumentError(f"{function.name} has branches, and cannot be foretold")
+        raise ArgumentError(f"{function.name} has branches: its cost depends on its arguments")
     free: dict[str, float] = defaultdict(float)
     line: dict[tuple[str, str], float] = defaultdict(float)
     busy: dict[str, float] = {}

@@ -73,7 +73,7 @@ class Services:
             self.invoke, self._set_threads = cdll.irees_rt_invoke, cdll.irees_rt_set_threads
             self._threads, self.trim = cdll.irees_rt_threads, cdll.irees_rt_trim
         except AttributeError as error:
-            raise ToolchainError(f"the runtime library is not one: {error}") from None
+            raise ToolchainError(f"not a runtime library: {error}") from None
         if version() != ABI:
             raise ToolchainError(f"the runtime library has ABI {version()}, but must have {ABI}")
         get.restype = ctypes.c_void_p
@@ -106,7 +106,7 @@ class Services:
         """Address of the timing callback for programs. Raises ToolchainError if there is none."""
         if self._time is None:
             raise ToolchainError(
-                "the runtime of the program that was loaded first takes no times",
+                "the runtime of the program that was loaded first does not support timing",
                 hint="load the program that times its dispatches first",
             )
         return ctypes.cast(self._time, ctypes.c_void_p).value or 0
@@ -117,7 +117,7 @@ class Services:
             return CudaLauncher(self.library.cdll)
         except AttributeError:
             raise ToolchainError(
-                "the runtime of the program that was loaded first launches no kernels of a GPU",
+                "the runtime of the program that was loaded first does not support GPU kernels",
                 hint="load the program for a GPU first, or compile the other one again",
             ) from None
 

@@ -230,7 +230,7 @@ class Signature:
         if name not in self.defaults or not same:
             shown = repr(value) if isinstance(value, int | float | str | None) else type(value)
             raise ArgumentError(
-                f"argument {name!r} is {shown}, but the program was compiled without it",
+                f"argument {name!r} is {shown}, but the program was compiled without this argument",
                 hint="give it to irees.compile as well",
             )
 
@@ -369,5 +369,5 @@ def write_into(target: Any, value: Any, path: str) -> None:
                 target.copy_(value if isinstance(value, torch.Tensor) else _as_torch(torch, value))
     except (ValueError, RuntimeError, AttributeError) as error:
         raise ArgumentError(
-            f"{path} is written to by the program, but cannot be: {error}"
+            f"{path} is written to by the program, but is not writable: {error}"
         ) from None

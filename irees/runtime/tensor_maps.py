@@ -46,15 +46,15 @@ def find_driver() -> Any:
 
 
 def refusal(status: int, tensor: TensorStruct) -> DeviceError:
-    """The error of a tensor map that the driver did not make; status 0: it has none."""
+    """The error for a failed tensor map encoding; status 0: the driver has no tensor maps."""
     if not status:
         return DeviceError(
-            "the CUDA driver makes no tensor maps",
-            hint="it must be one for CUDA 12 or later; or compile with "
+            "the CUDA driver does not support tensor maps",
+            hint="install one for CUDA 12 or later, or compile with "
             "disable_pass=irees-gpu-use-bulk-copies",
         )
     sizes = " x ".join(str(size) for size in reversed(tensor.sizes[: tensor.rank]))
-    return DeviceError(f"the CUDA driver refuses a tensor map of {sizes}: error {status}")
+    return DeviceError(f"the CUDA driver rejects a tensor map of {sizes}: error {status}")
 
 
 def driver_error(status: int) -> str:

@@ -54,7 +54,7 @@ def test_a_model_from_a_file_with_a_dim_that_is_named(tmp_path):
 def test_what_is_no_model_is_refused(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"no model")
-    with pytest.raises(UnsupportedError, match="this is no ONNX model"):
+    with pytest.raises(UnsupportedError, match="not an ONNX model"):
         import_onnx(path)
 
 

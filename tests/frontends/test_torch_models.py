@@ -128,7 +128,7 @@ def test_decisions_of_a_library_are_those_of_the_example_and_checked(capfd, monk
     program = irees.compile(model, (x,))
     close(program(x), model(x))
     close(program(x * 0.9 + 0.1), model(x * 0.9 + 0.1))
-    with pytest.raises(RuntimeTrap, match="has read True of the example inputs"):
+    with pytest.raises(RuntimeTrap, match="reads True from the example inputs"):
         program(-x)
     assert "forward(self" not in "".join(capfd.readouterr())
 
@@ -161,7 +161,7 @@ def test_sizes_that_a_library_reads_are_those_of_the_example_and_checked(monkeyp
     program = irees.compile(model, (x, torch.tensor([2, 3])))
     for lengths in ([2, 3], [3, 1]):
         close(program(x, torch.tensor(lengths)).values, model(x, torch.tensor(lengths)).values)
-    with pytest.raises(RuntimeTrap, match="has read 3 of the example inputs"):
+    with pytest.raises(RuntimeTrap, match="reads 3 from the example inputs"):
         program(x, torch.tensor([1, 2]))
 
 

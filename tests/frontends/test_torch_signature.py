@@ -61,7 +61,7 @@ def test_arguments_by_name_in_any_order(nested):
     [
         ((), {}, r"'x' is missing: the program takes \(x: \*, scale: \*\)"),
         ((X,), {}, "argument 'scale' is missing"),
-        ((X, {"bias": [X]}), {"scale": X}, "'extra' .* was compiled without it"),
+        ((X, {"bias": [X]}), {"scale": X}, "'extra' .* was compiled without this argument"),
         ((X,), {"scale": X, "nonsense": 1}, r"nonsense=\*"),
         ((X, None, X, X), {}, "is given"),
         (([X, X],), {"scale": torch.tensor(1.0)}, r"'x'|x"),

@@ -298,7 +298,9 @@ def test_which_calls_are_recorded(monkeypatch):
 def test_a_runtime_that_launches_no_kernels(monkeypatch):
     program = program_for(monkeypatch, WEIGHTED)
     old = SimpleNamespace(library=SimpleNamespace(cdll=SimpleNamespace()))
-    with pytest.raises(ToolchainError, match=r"launches no kernels.*load the program for a GPU"):
+    with pytest.raises(
+        ToolchainError, match=r"does not support GPU kernels.*load the program for a GPU"
+    ):
         type(program.services).cuda_launcher(old)
 
 
@@ -548,11 +550,11 @@ def test_products_of_warpgroups_on_a_device(left_out):
 
 def test_a_driver_that_makes_no_maps(monkeypatch):
     program = program_for(monkeypatch, HALVES, arch="sm_90", status=1)
-    with pytest.raises(DeviceError, match="refuses a tensor map of 768 x 136: error 1"):
+    with pytest.raises(DeviceError, match="rejects a tensor map of 768 x 136: error 1"):
         program(*halves(1))
     program = program_for(monkeypatch, HALVES, arch="sm_90")
     del sys.modules["cupy"].driver.cuTensorMapEncodeTiled
-    with pytest.raises(DeviceError, match=r"makes no tensor maps.*CUDA 12 or later"):
+    with pytest.raises(DeviceError, match=r"does not support tensor maps.*CUDA 12 or later"):
         program(*halves(1))
     monkeypatch.undo()
     monkeypatch.setattr(tensor_maps, "_LIBRARIES", ("libnothing.so.1",))

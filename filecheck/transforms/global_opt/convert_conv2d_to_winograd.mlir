@@ -222,10 +222,10 @@ func.func @dynamic_image(%x: tensor<2x?x8xf32>) -> tensor<3x7x6xf32> {
 }
 
 // Many channels of a large image are worth it; few are not, nor is one pixel.
-// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: tiles of F(2, 3) take 0.73 of the cycles
-// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: tiles of F(4, 3) take 0.28 of the cycles
-// COST:          {{\[}}missed] irees-convert-conv2d-to-winograd: tiles of F(2, 3) take 28.69 of the cycles
-// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: tiles of F(2, 3) take 0.66 of the cycles
+// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: F(2, 3) takes 0.73 of the direct form's cycles
+// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: F(4, 3) takes 0.28 of the direct form's cycles
+// COST:          {{\[}}missed] irees-convert-conv2d-to-winograd: F(2, 3) takes 28.69 of the direct form's cycles
+// COST:          {{\[}}passed] irees-convert-conv2d-to-winograd: F(2, 3) takes 0.66 of the direct form's cycles
 // CHECK-LABEL: func.func @deep
 // CHECK:         winograd_input_4_3
 func.func @deep(%x: tensor<64x58x58xf32>) -> tensor<64x56x56xf32> {

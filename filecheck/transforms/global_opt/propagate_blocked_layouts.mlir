@@ -58,9 +58,9 @@ func.func @network(%x: tensor<3x9x8xf32>) -> tensor<8xf32> {
 // CHECK:         %[[P:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d3, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]{{.*}} ins(%[[X]] : {{.*}} outs(%{{.*}} : tensor<8x33x33x4xf32>)
 // CHECK:         %[[C:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d4, (d1 + d5), (d2 + d6), d7)>, affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d4, d5, d6, d7, d3)>, affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d2, d3)>]{{.*}} ins(%[[P]], %{{.*}} : tensor<8x33x33x4xf32>, tensor<8x8x5x5x4x4xf32>)
 // CHECK:         tensor.collapse_shape {{.*}} tensor<8x4x29x29xf32> into tensor<32x29x29xf32>
-// WHY-DAG:       tensor<32x33x33xf32> is put into blocks: it is an argument
+// WHY-DAG:       packs tensor<32x33x33xf32> into blocks: it is an argument
 // WHY-DAG:       writes tensor<8x29x29x4xf32>
-// WHY-DAG:       tensor<32x29x29xf32> is taken out of its blocks for func.return: it takes nothing else
+// WHY-DAG:       unpacks tensor<32x29x29xf32> for func.return: it does not support blocks
 func.func @both(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> tensor<32x29x29xf32> {
   %w = arith.constant dense<1.0> : tensor<32x32x5x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<32x32x5x5xf32>) outs(%o : tensor<32x29x29xf32>) {
@@ -92,7 +92,7 @@ func.func @depthwise(%x: tensor<8x?x?xf32>, %o: tensor<8x?x?xf32>) -> (tensor<8x
 // CHECK-LABEL: func.func @filter_of_columns
 // CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<8x8x5x5x4x4xf32>)
 // CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<8x29x29x4xf32>)
-// WHY-DAG:       tensor<5x5x32x32xf32> is put into blocks
+// WHY-DAG:       packs tensor<5x5x32x32xf32> into blocks
 func.func @filter_of_columns(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>, %w: tensor<5x5x32x32xf32>) -> tensor<32x29x29xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (y, x, k, c)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<5x5x32x32xf32>) outs(%o : tensor<32x29x29xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
@@ -103,7 +103,7 @@ func.func @filter_of_columns(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>,
 // Near misses. Little work is not worth the copies.
 // CHECK-LABEL: func.func @no_little
 // CHECK-NOT:     tensor.expand_shape
-// WHY-DAG:       stays as it was: copies would cost more than blocks gain
+// WHY-DAG:       is not blocked: packing would cost more than blocks gain
 func.func @no_little(%x: tensor<8x9x9xf32>, %o: tensor<8x9x9xf32>) -> tensor<8x9x9xf32> {
   %w = arith.constant dense<1.0> : tensor<8x8xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k) -> (k, h, w)>, affine_map<(c, h, w, k) -> (c, k)>, affine_map<(c, h, w, k) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<8x9x9xf32>, tensor<8x8xf32>) outs(%o : tensor<8x9x9xf32>) {
@@ -134,10 +134,10 @@ func.func @no_innermost(%x: tensor<33x33x32xf32>, %o: tensor<31x31x32xf32>) -> t
   return %r : tensor<31x31x32xf32>
 }
 
-// Seven channels are no whole blocks of four or two.
+// Seven channels do not divide into blocks of four or two.
 // CHECK-LABEL: func.func @no_odd
 // CHECK-NOT:     tensor.expand_shape
-// WHY-DAG:       stays as it was: 7 channels of f32 are no whole blocks
+// WHY-DAG:       is not blocked: 7 channels of f32 do not divide into blocks
 func.func @no_odd(%x: tensor<32x33x33xf32>, %o: tensor<7x31x31xf32>) -> tensor<7x31x31xf32> {
   %w = arith.constant dense<1.0> : tensor<7x32x3x3xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<7x32x3x3xf32>) outs(%o : tensor<7x31x31xf32>) {
@@ -148,7 +148,7 @@ func.func @no_odd(%x: tensor<32x33x33xf32>, %o: tensor<7x31x31xf32>) -> tensor<7
 
 // CHECK-LABEL: func.func @no_unknown
 // CHECK-NOT:     tensor.expand_shape
-// WHY-DAG:       stays as it was: an unknown number of channels of f32 are no whole blocks
+// WHY-DAG:       is not blocked: an unknown number of channels of f32 do not divide into blocks
 func.func @no_unknown(%x: tensor<32x33x33xf32>, %o: tensor<?x31x31xf32>, %w: tensor<?x32x3x3xf32>) -> tensor<?x31x31xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<?x32x3x3xf32>) outs(%o : tensor<?x31x31xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32): %p = arith.mulf %a, %b : f32 %s = arith.addf %c, %p : f32 linalg.yield %s : f32
@@ -158,7 +158,7 @@ func.func @no_unknown(%x: tensor<32x33x33xf32>, %o: tensor<?x31x31xf32>, %w: ten
 
 // CHECK-LABEL: func.func @no_integers
 // CHECK-NOT:     tensor.expand_shape
-// WHY-DAG:       stays as it was: 32 channels of i32 are no whole blocks
+// WHY-DAG:       is not blocked: 32 channels of i32 do not divide into blocks
 func.func @no_integers(%x: tensor<32x33x33xi32>, %o: tensor<32x29x29xi32>) -> tensor<32x29x29xi32> {
   %w = arith.constant dense<1> : tensor<32x32x5x5xi32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xi32>, tensor<32x32x5x5xi32>) outs(%o : tensor<32x29x29xi32>) {
@@ -169,7 +169,7 @@ func.func @no_integers(%x: tensor<32x33x33xi32>, %o: tensor<32x29x29xi32>) -> te
 
 // CHECK-LABEL: func.func @no_groups
 // CHECK-NOT:     tensor.expand_shape
-// WHY-DAG:       stays as it was: its channels are in groups
+// WHY-DAG:       is not blocked: it is a grouped convolution
 func.func @no_groups(%x: tensor<4x32x33x33xf32>, %o: tensor<4x32x29x29xf32>) -> tensor<4x32x29x29xf32> {
   %w = arith.constant dense<1.0> : tensor<4x32x32x3x3xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(g, c, h, w, k, y, x) -> (g, k, h + y, w + x)>, affine_map<(g, c, h, w, k, y, x) -> (g, c, k, y, x)>, affine_map<(g, c, h, w, k, y, x) -> (g, c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<4x32x33x33xf32>, tensor<4x32x32x3x3xf32>) outs(%o : tensor<4x32x29x29xf32>) {
@@ -182,7 +182,7 @@ func.func @no_groups(%x: tensor<4x32x33x33xf32>, %o: tensor<4x32x29x29xf32>) -> 
 // CHECK-LABEL: func.func @no_square
 // CHECK:         %[[C:.*]] = tensor.collapse_shape {{.*}} into tensor<32x32x29xf32>
 // CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d0, d1)>
-// WHY-DAG:       is taken out of its blocks for linalg.generic: it reads a diagonal
+// WHY-DAG:       for linalg.generic: it reads a diagonal
 func.func @no_square(%x: tensor<32x36x33xf32>, %o: tensor<32x32x29xf32>) -> tensor<32x29xf32> {
   %w = arith.constant dense<1.0> : tensor<32x32x5x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x36x33xf32>, tensor<32x32x5x5xf32>) outs(%o : tensor<32x32x29xf32>) {
@@ -196,7 +196,7 @@ func.func @no_square(%x: tensor<32x36x33xf32>, %o: tensor<32x32x29xf32>) -> tens
 }
 
 // CHECK-LABEL: func.func @no_crossed
-// WHY-DAG:       is taken out of its blocks for linalg.generic: its channels are others than those of its neighbours
+// WHY-DAG:       for linalg.generic: it needs another blocking than its neighbours
 func.func @no_crossed(%x: tensor<32x36x33xf32>, %o: tensor<32x32x29xf32>) -> tensor<32x32x29xf32> {
   %w = arith.constant dense<1.0> : tensor<32x32x5x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x36x33xf32>, tensor<32x32x5x5xf32>) outs(%o : tensor<32x32x29xf32>) {
@@ -211,7 +211,7 @@ func.func @no_crossed(%x: tensor<32x36x33xf32>, %o: tensor<32x32x29xf32>) -> ten
 
 // CHECK-LABEL: func.func @no_cut_block
 // CHECK:         tensor.extract_slice {{.*}}[2, 0, 0] [8, 29, 29] [1, 1, 1]
-// WHY-DAG:       is taken out of its blocks for tensor.extract_slice: it cuts blocks
+// WHY-DAG:       for tensor.extract_slice: the slice cuts through a block
 func.func @no_cut_block(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> tensor<8x29x29xf32> {
   %w = arith.constant dense<1.0> : tensor<32x32x5x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<32x32x5x5xf32>) outs(%o : tensor<32x29x29xf32>) {
@@ -236,7 +236,7 @@ func.func @whole_blocks(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> t
 // CHECK-LABEL: func.func @no_flat
 // CHECK:         tensor.collapse_shape {{.*}} : tensor<8x29x29x4xf32> into tensor<8x841x4xf32>
 // CHECK:         tensor.collapse_shape {{.*}} : tensor<32x841xf32> into tensor<26912xf32>
-// WHY-DAG:       is taken out of its blocks for tensor.collapse_shape: it takes channels and other dims together
+// WHY-DAG:       for tensor.collapse_shape: it reshapes the channel dim
 func.func @no_flat(%x: tensor<32x33x33xf32>, %o: tensor<32x29x29xf32>) -> tensor<26912xf32> {
   %w = arith.constant dense<1.0> : tensor<32x32x5x5xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, k, y, x) -> (k, h + y, w + x)>, affine_map<(c, h, w, k, y, x) -> (c, k, y, x)>, affine_map<(c, h, w, k, y, x) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<32x33x33xf32>, tensor<32x32x5x5xf32>) outs(%o : tensor<32x29x29xf32>) {

@@ -101,7 +101,7 @@ func.func @two_readers(%x: tensor<8x64xf32>, %o: tensor<8x64xf32>) -> (tensor<8x
 // Tiles of a reduction would each need a part of the accumulator.
 // CHECK-LABEL: func.func @no_reduction
 // CHECK-NOT:     scf.forall
-// REMARK:        not tiled: a loop that is reduced is no loop of workgroups
+// REMARK:        not tiled: a reduction loop cannot be distributed to workgroups
 func.func @no_reduction(%x: tensor<8x64xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x64xf32>) outs(%o : tensor<8xf32>) attrs = {lowering_config = #reduced} {
   ^bb0(%a: f32, %b: f32):

@@ -1,7 +1,7 @@
 // RUN: not irees opt %s -p irees-convert-to-stream 2>&1 | filecheck %s
 
 // Nobody waits for years: torch-mlir writes this for a loop whose condition it lost.
-// CHECK: convert_to_stream_invalid.mlir:9:3: error: scf.for: a loop of 9223372036854775807 iterations, which no machine ends; give it the bound that it counts to
+// CHECK: convert_to_stream_invalid.mlir:9:3: error: scf.for: a loop with 9223372036854775807 iterations would not finish; set the actual upper bound
 func.func @endless(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -21,14 +21,14 @@ def attention(
     dtype: DType | None = None,
 ) -> Tensor:
     """
-    softmax(query . key * scale + mask) . value, for letters as in "bmk,bnk,bnv->bmv".
+    softmax(query . key * scale + mask) . value, with letters as in "bmk,bnk,bnv->bmv".
 
-    `spec` has the letters of query, key and value, and of a mask if there is one. Query and key are
-    summed over the letters that only they have; softmax and the second sum are over the letters of
-    key and value that the query lacks. A mask of bools hides the scores where it is false, any
-    other is added. A row without a score above -infinity gives 0. Scores, weights and sums are f32,
-    or f64 for f64; weights of f16 and bf16 values are rounded to these. The result has `dtype`, by
-    default that of the query.
+    `spec` has the letters of query, key and value, and of a mask if there is one. The scores sum
+    over the letters that only query and key have. Softmax and the second sum reduce the letters of
+    key and value that the query lacks. A bool mask hides the scores where it is false; any other
+    mask is added. A row whose scores are all -infinity gives 0. Scores, weights and sums are f32,
+    or f64 for f64 operands; weights for f16 and bf16 values are rounded to that type. The result
+    has `dtype`, by default that of the query.
     """
     ins, out = spec.split("->")
     letters = ins.split(",")

@@ -1,10 +1,10 @@
 """
 Gathers and scatters.
 
-A `Place` says what an index means: `clamped` and `wrapped` are for indices that are known to be
-good, or whose elements are not used; `checked` and `checked_from_end` are for those that a program
-computes. A bad index ends the program with an error, as in PyTorch. This costs less than to clamp
-it, since a branch that is not taken delays no load.
+A `Place` defines how an index is interpreted. `clamped` and `wrapped` are for indices that are
+known to be in bounds, or whose elements are not used. `checked` and `checked_from_end` are for
+indices that the program computes: an out-of-bounds index aborts the program, as in PyTorch. The
+check costs less than clamping, because a branch that is not taken does not delay the load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .shapes import flatten, reshape, select
 Combine = Callable[[Scalar, Scalar], Scalar]
 
 Place = Callable[[Body, Scalar, Size], Scalar]
-"""The index of type index for a given one of any integer dtype, in a dim of a size."""
+"""Converts an index of any integer dtype, for a dim of a given size, to type index."""
 
 
 def wrapped(s: Body, index: Scalar, size: Size) -> Scalar:
@@ -44,12 +44,12 @@ def inside(s: Body, at: Scalar, size: Size) -> Scalar:
 
 
 def clamped(s: Body, index: Scalar, size: Size) -> Scalar:
-    """The nearest index inside, after adding `size` to a negative one."""
+    """The nearest index in bounds, after adding `size` to a negative index."""
     return inside(s, wrapped(s, index, size), size)
 
 
 def checked(s: Body, index: Scalar, size: Size) -> Scalar:
-    """The index; the program ends with an error unless 0 <= index < size."""
+    """The index; aborts the program unless 0 <= index < size."""
     at = index.to(INDEX)
     where = f" of size {size}" if isinstance(size, int) else ""
     s.check((at >= 0) & (at < s.as_index(size)), f"an index is out of bounds for a dim{where}")
@@ -57,12 +57,12 @@ def checked(s: Body, index: Scalar, size: Size) -> Scalar:
 
 
 def checked_from_end(s: Body, index: Scalar, size: Size) -> Scalar:
-    """The index, or index + size if it is negative; an error unless -size <= index < size."""
+    """The index, plus size if negative; aborts the program unless -size <= index < size."""
     return checked(s, wrapped(s, index, size), size)
 
 
 def placed(b: Builder, indices: Tensor, size: Size, place: Place) -> Tensor:
-    """Indices in a dim of a size, in i64."""
+    """Applies `place` to each index for a dim of that size; the result is i64."""
     return b.map(lambda i: place(i.body, i, size).to(I64), indices, dtype=I64)
 
 
@@ -265,8 +265,8 @@ def running_count(b: Builder, mask: Tensor) -> Tensor:
 
 def nonzero(b: Builder, mask: Tensor) -> Tensor:
     """
-    The indices of the true elements of a bool tensor, in row-major order, one per row, in i64. They
-    are counted first: the first dim of the result is a dynamic size.
+    The indices of the true elements of a bool tensor, in row-major order, one per row, in i64. The
+    true elements are counted first, so the first dim of the result is dynamic.
     """
     flat = flatten(b, mask)
     if isinstance(flat.shape[0], int) and flat.shape[0] == 0:

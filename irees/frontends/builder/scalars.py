@@ -123,7 +123,7 @@ class Body:
         return Scalar(self, value, source.dtype)
 
     def check(self, condition: Scalar, message: str) -> None:
-        """Ends the program with a message if a bool is false."""
+        """Aborts the program with a message if a bool is false."""
         op = cf.AssertOp.create(
             operands=[condition.value],
             properties={"msg": StringAttr(message)},

@@ -347,7 +347,7 @@ def roll(b: Builder, x: Tensor, shifts: Sequence[Size], axes: Sequence[int]) -> 
     """
     out[..., (i + shift) mod n, ...] = x[..., i, ...] along each axis
 
-    Rows move as they are, so all axes but the last are one op that reads each row at its place.
+    The last axis is rolled separately: one op rolls all other axes and copies whole rows.
     """
     if any(isinstance(size, int) and size == 0 for size in x.shape):
         return x
@@ -376,7 +376,7 @@ def roll(b: Builder, x: Tensor, shifts: Sequence[Size], axes: Sequence[int]) -> 
 
 
 def _floored_remainder(b: Builder, value: Size, size: Size) -> Size:
-    """value mod size; of a negative number the equivalent positive one"""
+    """value mod size, in 0, ..., size - 1 also for negative values"""
     if isinstance(value, int) and isinstance(size, int):
         return value % size
     pair = [(b.value(v), INDEX) for v in (value, size)]

@@ -194,8 +194,8 @@ def _phases(
             = sum over c, j of x[n, c, i - j] * w[c, f, j * stride + phase]
 
     All phases read the same windows of x, so they are the features of one convolution, whose
-    results `_interleaved` interleaves. A kernel that the stride does not divide is padded with
-    zeros: the work grows by that share, and not by the product of all strides.
+    results `_interleaved` interleaves. A kernel whose size is not a multiple of the stride is
+    padded with zeros: the work grows by the padding only, not by the product of all strides.
 
     Returns the number of i along each dim, the x that is read, and the weight with all phases as
     features.

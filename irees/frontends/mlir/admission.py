@@ -85,14 +85,14 @@ def check_shaped(kind: TensorType | MemRefType | VectorType, **where: Any) -> No
     if isinstance(element, NO_ELEMENTS):
         raise VerifyError(f"invalid element type {element}", **where)
     if isinstance(kind, TensorType) and not isa(element, Number):
-        raise UnsupportedError(f"tensors of {element} are not compiled", **where)
+        raise UnsupportedError(f"tensors of {element} are not supported", **where)
     if math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
         sizes = "x".join("?" if size < 0 else str(size) for size in shape)
         raise VerifyError(f"a type of {sizes} elements is larger than any memory", **where)
 
 
 def size_of(root: Attribute) -> int:
-    """The number of attributes in an attribute; a shared one is counted at each use."""
+    """The number of nested attributes in an attribute; counts a shared one at each use."""
     sizes: dict[int, int] = {}
     stack = [root]
     while stack:
@@ -135,7 +135,7 @@ class _Admission:
                 bits = attribute.width.data
                 limits.check("integer_bits", bits, f"i{bits} is too wide", op=op)
             elif isinstance(attribute, Float80Type | Float128Type):
-                raise UnsupportedError(f"numbers of type {attribute} are not compiled", op=op)
+                raise UnsupportedError(f"numbers of type {attribute} are not supported", op=op)
             elif isinstance(attribute, TensorType | MemRefType | VectorType):
                 check_shaped(attribute, op=op)
                 stack += _inside(attribute)

@@ -95,7 +95,8 @@ def import_opened(
             ) from None
         except MemoryError:
             raise OutOfMemoryError(
-                "the text needs more memory than there is", location=_place(parser, source.name)
+                "parsing the text needs more memory than is available",
+                location=_place(parser, source.name),
             ) from None
         except Exception as error:
             raise ParseError(

@@ -5,10 +5,10 @@ xDSL's parser, extended for real programs and hardened against malicious input.
 * `#loc` aliases may be used before they are defined; ranges and `fused` locations are read.
 * `dense_resource<key>` gets the bytes from this text, even if another text used the same key.
 * `dense<1> : tensor<1000000000xi32>` stays a single element.
-* Whatever exceeds `irees.limits` is rejected at its position: too many ops, too wide integers, too
+* Text that exceeds `irees.limits` is rejected at its position: too many ops, too wide integers, too
   large affine maps, and aliases that grow exponentially.
-* A type like `tensor<1x64x112x112xf32>` is parsed only once per text, since xDSL's parsing is slow,
-  and so is an op of linalg or tensor but for its operands (`templates.py`).
+* A type like `tensor<1x64x112x112xf32>` is parsed only once per text, since xDSL's parser is slow.
+  The same applies to linalg and tensor ops that differ only in value names (`templates.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _PLAIN_TYPE = re.compile(r"(?:tensor|memref|vector)<[0-9?x]*x(?:f|bf|i)[0-9]+>")
 
 
 class Aliases(dict[str, Attribute]):
-    """Aliases by name; charges each use of a large one, as it is compared and printed whole."""
+    """Aliases by name. Charges each use of a large alias, which is compared and printed in full."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ class ImportParser(Parser):
         self.attribute_aliases: Aliases = Aliases()
         self._templates = Templates(text)
         self.copied: set[Operation] = set()
-        """Ops inside of others that were not parsed, since the text of an equal one was."""
+        """Ops nested in an op that was cloned from a template instead of parsed."""
 
     # Positions
 
@@ -132,7 +132,7 @@ class ImportParser(Parser):
         return op
 
     def _from_template(self, start: int) -> Operation | None:
-        """Returns the op at a place if its text is, but for names, that of an op before."""
+        """Clones an earlier op whose text equals the text at `start`, except for value names."""
         found = self._templates.find(start, self.ssa_values)
         if found is None or self._ops + 1 + len(found[0].lines) > limits.limit("ops"):
             return None

@@ -1,15 +1,15 @@
 """
-Ops whose text was parsed before: equal texts, apart from the names of values, make equal ops.
+Clones ops instead of parsing them: op texts that differ only in value names give equal ops.
 
-A network repeats its layers, and xDSL's parser takes a millisecond for a `linalg.generic`. Here the
-text of such an op becomes a template when it is parsed: the text between the names, and what each
-name is. Where a text fits a template, its op is a clone with other operands.
+A network repeats its layers, and xDSL's parser takes a millisecond per `linalg.generic`. The text
+of each parsed op becomes a template: the text pieces between value names, and the role of each
+name. If the text of a later op matches a template, the op is a clone with other operands.
 
     %5 = linalg.generic {..} ins(%3 : T) outs(%4 : T) { ^bb0(%in: f32, %out: f32): .. } -> T
       =>  "", r0, " = linalg.generic {..} ins(", o0, " : T) outs(", o1, " : T) { ^bb0(", i0, ..
 
-A template is not used, and the text is parsed, where names do not fit: an operand that is unknown
-or has another type, a result or an inner value whose name is taken, or that keeps another name.
+The text is parsed as usual if the names do not fit: if an operand is unknown or has another type,
+if the name of a result or an inner value is taken, or if an inner value has another name hint.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 NAME = re.compile(r"%[\w$.-]+(?:#[0-9]+)?")
 _AFTER = re.compile(r"[ \t]*\n\s*(?:%|return\b)")
-"""What follows an op that has ended: nothing that could belong to it."""
+"""Text after a complete op: the next line starts another op."""
 _STRING = re.compile(r'"[^"\\\n]*"')
 _UNUSUAL = re.compile(r'["]|//|\bloc\(')
-"""Outside of strings: a string that is not plain, a comment, or a location."""
+"""Text, after plain strings are removed, that templates exclude: strings, comments, locations."""
 
 DIALECTS = ("linalg.", "tensor.")
 LONGEST = 1 << 14
-"""Characters of a text that becomes a template."""
+"""Maximum length, in characters, of the text of a template."""
 
 Values = Mapping[str, Sequence[SSAValue]]
 """The values in scope by name, without `%`."""
@@ -47,28 +47,28 @@ def value_of(name: str, values: Values) -> SSAValue | None:
 
 
 def hint_of(name: str) -> str | None:
-    """Returns what a value that is defined as `%name` keeps of its name."""
+    """Returns the name hint of a value that is defined as `%name`."""
     return SSAValue.extract_valid_name(name[1:]) if SSAValue.is_valid_name(name[1:]) else None
 
 
 @dataclass
 class Template:
-    """The text of an op between names, and the op. A name has the number of its first place."""
+    """An op and the pieces of its text between value names, numbered by first occurrence."""
 
     op: Operation
     pieces: list[str]
     numbers: list[int]
     results: list[int]
-    """The numbers of the names of results."""
+    """The name numbers of the op's results."""
     hints: list[str | None]
-    """What values keep of their names, by number."""
+    """Name hint by name number."""
     outer: dict[int, SSAValue]
-    """Values from outside of the op by the number of their name."""
+    """Name number => value, for values defined outside of the op."""
     lines: list[tuple[int, int]]
-    """Lines after the first, and column, of the ops inside."""
+    """Line, relative to the first, and column of each nested op."""
 
     def fit(self, text: str, start: int) -> tuple[list[str], int] | None:
-        """Returns the names of a text that fits, by number, and its end."""
+        """Matches the text at `start`; returns its names by number, and the end offset."""
         place, names = start, list[str]()
         known: dict[int, str] = {}
         for piece, number in zip(self.pieces, self.numbers, strict=False):
@@ -86,7 +86,7 @@ class Template:
         return (names, end) if _AFTER.match(text, end) else None
 
     def clone(self, names: Sequence[str], values: Values) -> Operation | None:
-        """Returns the op with the operands of these names, or None where they do not fit."""
+        """Returns a clone of the op with operands of these names, or None if they do not fit."""
         mapper: dict[SSAValue, SSAValue] = {}
         inner: set[str] = set()
         for number, name in enumerate(names):
@@ -112,7 +112,7 @@ class Templates:
     known: dict[str, list[Template]] = field(default_factory=dict[str, list[Template]])
 
     def find(self, start: int, values: Values) -> tuple[Template, list[str], int, Operation] | None:
-        """Returns a template that fits, the names, the end of the text, and the op."""
+        """Returns a matching template, the names, the end of the text, and the cloned op."""
         for template in self.known.get(self._key(start), ()):
             fit = template.fit(self.text, start)
             if fit is not None and (op := template.clone(fit[0], values)) is not None:
@@ -120,7 +120,7 @@ class Templates:
         return None
 
     def add(self, op: Operation, start: int, end: int, values: Values) -> None:
-        """Makes a template of an op that was parsed with these values in scope, if it is usual."""
+        """Adds a template for an op that was parsed with these values in scope, if possible."""
         text = self.text[start : min(end, start + LONGEST)].rstrip()
         if not op.name.startswith(DIALECTS) or not text.startswith("%"):
             return
@@ -156,7 +156,7 @@ class Templates:
 
 
 def uses_only(op: Operation, outer: Mapping[int, SSAValue]) -> bool:
-    """Whether the values that an op uses from outside are these, and are defined."""
+    """Whether an op uses exactly these values from outside, and all are defined."""
     inside = set(op.walk())
     used = {value for each in inside for value in each.operands}
     if not all(isinstance(value, OpResult | BlockArgument) for value in used):
@@ -171,7 +171,7 @@ def uses_only(op: Operation, outer: Mapping[int, SSAValue]) -> bool:
 
 
 def places_of(op: Operation, text: str) -> list[tuple[int, int]] | None:
-    """Returns the lines and columns of the ops in an op, or None if one does not begin a line."""
+    """Returns line and column of each nested op, or None if one does not begin its line."""
     lines, own = text.split("\n"), op.location
     found: list[tuple[int, int]] = []
     for inner in islice(op.walk(), 1, None):

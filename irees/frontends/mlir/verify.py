@@ -30,8 +30,8 @@ _NOT_OURS = (RecursionError, MemoryError)
 
 def verify_module(module: Operation, copied: Collection[Operation] = ()) -> None:
     """
-    Raises a VerifyError for the first op that breaks a rule. The ops in the body of an op that is
-    `copied` use what they use in the op that they are copied from, which is verified.
+    Raises a VerifyError for the first op that breaks a rule. Ops in `copied` are clones of verified
+    ops, so only the dominance of their operands is checked.
     """
     ops = list(module.walk(reverse=False))
     for op in ops:

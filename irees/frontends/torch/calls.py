@@ -111,7 +111,7 @@ class Call:
         self.value = value
         """The result as a fake tensor, or a sequence of them."""
         self.unused: frozenset[int] = frozenset()
-        """The numbers of results that nothing reads; a lowering may return None for them."""
+        """The numbers of results without uses; a lowering may return None for them."""
 
     def fake(self, index: int = 0) -> Any:
         """Result `index` as PyTorch's fake tensor."""

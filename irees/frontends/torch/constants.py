@@ -29,7 +29,7 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise UnsupportedError(
             f"{what} is a {type(tensor).__name__}, which is neither a tensor nor a number",
-            hint="let the program take it from outside of its arguments",
+            hint="capture it in the program instead of passing it as an argument",
         )
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
@@ -41,8 +41,7 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
         raise UnsupportedError(f"{what} is on {tensor.device}", hint="copy it with .cpu()")
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise UnsupportedError(
-            f"{what} is a tensor inside of a function transform, which torch.export makes a "
-            "constant of",
+            f"{what} is a tensor of a function transform, which torch.export turns into a constant",
             hint='use torch.compile(backend="irees"), which traces torch.func.grad',
         )
 

@@ -1,8 +1,8 @@
 """
 Programs with data-dependent control flow: `if mask.any():`, `range(int(lengths.max()))`.
 
-`torch.export` rejects them. Such a program is exported with the decisions that its example inputs
-lead to. Each run checks these decisions and fails if one differs.
+`torch.export` rejects them. irees exports such a program with the decisions of its example inputs.
+Each run checks these decisions and fails if one differs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _line() -> str:
 def with_sizes(
     func: Callable[..., Any], args: Any, kwargs: Any, read: Callable[[torch.Tensor], Any]
 ) -> tuple[Any, Any]:
-    """The arguments of a call, after `read` of the tensors that are sizes."""
+    """The arguments of a call, with `read` applied to the tensors that are sizes."""
     if func not in _SIZED:
         return args, kwargs or {}
 
@@ -120,13 +120,13 @@ class Replay(TorchFunctionMode):
     def _read(
         self, tensor: torch.Tensor, func: Callable[..., Any] | None = None, kwargs: Any = None
     ) -> Any:
-        """The value recorded at this line, and a check; without one, what `func` reads."""
+        """Returns the value recorded at this line and adds a check; else calls `func`."""
         line = _line()
         if not self.left.get(line):
             return tensor if func is None else func(tensor, **(kwargs or {}))
         value = self.left[line].popleft()
         where = line.rpartition("/")[2]
-        message = f"{where} has read {value} of the example inputs, and decides by it"
+        message = f"{where} reads {value} from the example inputs, and the trace relies on it"
         with torch._C.DisableTorchFunction():
             same = tensor.reshape(()) == value
             torch._assert_async(same, f"{message}: compile with inputs like these")
@@ -135,8 +135,8 @@ class Replay(TorchFunctionMode):
 
 class NotEmpty:
     """
-    While active, a library's question whether a data-dependent size is 0 is answered with no, and a
-    check of that is added to the graph. `allowed` says which files may ask.
+    While active, a comparison of a data-dependent size with 0 is false if a library makes it, and
+    the graph gets a check of that. `allowed` tells which files count as libraries.
     """
 
     def __init__(self, allowed: Callable[[str], bool]):
@@ -164,7 +164,7 @@ class NotEmpty:
         ShapeEnv.evaluate_expr = self.original  # type: ignore[method-assign]
 
     def answers(self, env: ShapeEnv, expression: Any) -> bool:
-        """Whether a comparison is one of a size with 0, in a file that may ask."""
+        """Whether an expression compares a size with 0, in an allowed file."""
         if not isinstance(expression, sympy.Eq | sympy.Ne) or expression.rhs != 0:
             return False
         line = _line()

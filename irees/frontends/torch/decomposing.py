@@ -62,7 +62,7 @@ def _linear_cross_entropy(
 ) -> Any:  # fmt: skip
     """cross_entropy(x @ weight^T + bias); computing its gradients is not supported."""
     if any(rest[-3:]):
-        raise UnsupportedError("gradients that are computed with the loss")
+        raise UnsupportedError("gradients that are computed with the loss are not supported")
     scores, class_weight = _scores(x, weight, bias, class_weight)
     loss = torch.nn.functional.cross_entropy(
         scores, target, class_weight, ignore_index=ignored, reduction=reduction,
@@ -123,8 +123,8 @@ def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx
     """
     Returns a graph that computes `target(*args, **kwargs)` with other operators, as a function of
     the tensor arguments in order; None if PyTorch has no decomposition. Arguments are fake tensors
-    and numbers. `dynamic` are the program's traces on symbolic shapes: another program's symbols
-    have the same names, but other ranges, and it needs guards of its own.
+    and numbers. `dynamic` has the program's traces on symbolic shapes. They are not shared between
+    programs, whose symbols have equal names but other ranges and guards.
     """
     key = _key(target, args, kwargs)
     traces = dynamic if _is_symbolic(args, kwargs) else _static
@@ -132,7 +132,7 @@ def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx
         return traces[key]
     graph = _trace(target, args, kwargs)
     if graph is None or not any(n.meta.get("unbacked_bindings") for n in graph.graph.nodes):
-        # A trace that counts elements is for one call: each call has a count, and a symbol for it.
+        # A trace with a data-dependent count is not cached: each call needs its own symbol.
         traces[key] = graph
     return graph
 

@@ -1,9 +1,9 @@
 """
 Changes of Python objects that `torch.export` drops.
 
-An exported program assigns no attribute and changes no list or dict, so that a later call does not
-see what an earlier one left there. `Effects` finds the changes; `refuse` raises an error for those
-on which results depend:
+An exported program does not assign attributes or modify lists and dicts, so a later call does not
+see the changes of an earlier one. `Effects` finds the changes; `refuse` raises an error for those
+that results depend on:
 
     with Effects(module) as effects:
         exported = torch.export.export(module, args)
@@ -11,10 +11,10 @@ on which results depend:
 
 | the program | |
 |---|---|
-| changes a list or a dict that is an argument | refused |
-| reads an attribute and assigns a tensor that depends on inputs or on the old value | refused |
-| reads an attribute and assigns a number with which it is traced otherwise | refused |
-| assigns a result for inspection, or a constant that it makes on first use | taken |
+| changes a list or a dict that is an argument | rejected |
+| reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
+| reads an attribute and assigns a number that changes the trace | rejected |
+| assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COPIES = frozenset(
 _MISSING = object()
 
 _SMALL = 64
-"""Constants up to this many elements are compared by value: a trace makes them anew."""
+"""Maximum elements of constants that are compared by value: each trace recreates them."""
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -77,7 +77,7 @@ class Effects:
     def __init__(self, root: nn.Module) -> None:
         self.root = root
         self.attributes: dict[Attribute, tuple[Any, Any]] = {}
-        """Changed attributes: what they were before the call, and are after it."""
+        """Changed attribute => its values before and after the call."""
         self.arguments: list[str] = []
         """Paths in the arguments that were changed, such as `args[1]['k']`."""
 
@@ -107,7 +107,7 @@ class Effects:
                 self.attributes[place] = old, new
 
     def changed(self) -> dict[Attribute, Any]:
-        """The new tensors and numbers of attributes that were there before the call."""
+        """The new tensors and numbers of attributes that existed before the call."""
         kinds = torch.Tensor | int | float | bool | str | None
         pairs = self.attributes.items()
         return {p: new for p, (old, new) in pairs if isinstance(new, kinds) and old is not _MISSING}
@@ -126,7 +126,7 @@ class Effects:
 
 @contextmanager
 def _reads(root: nn.Module, places: list[Attribute]) -> Iterator[set[Attribute]]:
-    """The given attributes that are read before they are assigned."""
+    """Collects those of the given attributes that are read before they are assigned."""
     names = {id(module): name for name, module in root.named_modules()}
     watched = {(place[0], _name(place)) for place in places}
     read: set[Attribute] = set()
@@ -185,8 +185,8 @@ def _depends(exported: ExportedProgram, node: Any, place: Attribute) -> bool:
 
 def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
     """
-    Raises UnsupportedError if the program changes an argument's list or dict, or an attribute whose
-    new value a later call needs. `export` exports the program once more.
+    Raises UnsupportedError if the program changes a list or dict argument, or an attribute whose
+    new value a later call needs. `export` exports the program again.
     """
     if effects.arguments:
         raise UnsupportedError(
@@ -210,7 +210,7 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
 def _traced_with_attributes(
     root: nn.Module, places: list[Attribute], export: Callable[[], Any]
 ) -> tuple[ExportedProgram, set[Attribute]]:
-    """The program with the new attributes as further results, and those that it reads before."""
+    """Exports with the new attribute values as extra results; also returns those read first."""
     with _reads(root, places) as read:
         hook = root.register_forward_hook(
             lambda m, _, out: (out, [_value(root, p) for p in places])
@@ -224,7 +224,7 @@ def _traced_with_attributes(
 def _refuse_numbers(
     root: nn.Module, values: dict[Attribute, Any], exported: ExportedProgram, export: Any
 ) -> None:
-    """Raises if the program is traced otherwise after its attributes have their new numbers."""
+    """Raises UnsupportedError if the new numbers of attributes change the trace."""
     numbers = {p: v for p, v in values.items() if not isinstance(v, torch.Tensor)}
     plain = {p: v for p, v in numbers.items() if "[" not in p[1]}
     if not plain:
@@ -242,7 +242,7 @@ def _refuse_numbers(
 
 
 def _structure(exported: ExportedProgram) -> list[Any]:
-    """What a graph computes: its operators, of which weights (by address) and which inputs."""
+    """A comparable form of a graph: operators on weights (by address), inputs and results."""
     tensors = {**exported.state_dict, **exported.constants}
     numbers: dict[Any, Any] = {}
     found = []
@@ -262,7 +262,7 @@ def _structure(exported: ExportedProgram) -> list[Any]:
 
 
 def _needed(graph: torch.fx.Graph) -> list[Any]:
-    """The nodes on which results depend, in order, with the in-place operators on such nodes."""
+    """The nodes that results depend on, in order, including in-place operators on these nodes."""
     needed, todo = set[Any](), [graph.output_node()]
     while todo:
         needed.add(node := todo.pop())
@@ -281,6 +281,6 @@ def _stale(place: Attribute) -> UnsupportedError:
     return UnsupportedError(
         f"the program reads {attribute} and assigns it, but later calls of a compiled program do "
         "not see the new value",
-        hint="call the module once before if that is how it prepares itself, make the attribute a "
+        hint="call the module once before if it sets itself up on first use, make the attribute a "
         "buffer with register_buffer, or use torch.compile(backend='irees')",
     )

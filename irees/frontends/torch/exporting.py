@@ -35,7 +35,7 @@ _LOGGERS = (
 
 
 _EXPORTING = threading.RLock()
-"""Held during an export: exports change logging, `len`, and methods of PyTorch for a while."""
+"""Held during an export, which temporarily patches logging, `len`, and methods of PyTorch."""
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def export(
         if _required(module.forward):
             raise ArgumentError(
                 "compiling a PyTorch program needs example inputs",
-                hint="as in irees.compile(model, (x,)); they say shapes and dtypes",
+                hint="as in irees.compile(model, (x,)); they define shapes and dtypes",
             )
         args = ()
     if isinstance(args, torch.Tensor):
@@ -99,24 +99,25 @@ def export(
 
 def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     """
-    Exports with the data-dependent decisions that the example inputs lead to; each call checks
-    them. Allowed only if installed libraries make the decisions, because the user cannot change
-    their code.
+    Exports with the data-dependent decisions of the example inputs; each call checks them. Allowed
+    only if installed libraries make the decisions, because the user cannot change their code.
 
     Raises ValueError if the user's code reads values; PyTorch's own error is more helpful then.
     """
     found = decided(module, args, kwargs)
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
     if places:
-        raise ValueError(f"the program decides by values at {places[0]}")
+        raise ValueError(f"the control flow depends on values at {places[0]}")
     with NotEmpty(is_installed) as sizes:
         exported = _exported(module, args, kwargs, None, found)
     if sizes.places:
         lines = ", ".join(dict.fromkeys(sizes.places))
-        remark("analysis", "torch.export", None, f"sizes are taken to be at least 1 at {lines}")
+        remark("analysis", "torch.export", None, f"assuming sizes of at least 1 at {lines}")
     if found:
-        text = "the program is compiled for what it reads of its example inputs at"
-        remark("analysis", "torch.export", None, f"{text} {', '.join(found)}, which calls check")
+        text = "the program is specialized to values of its example inputs at"
+        remark(
+            "analysis", "torch.export", None, f"{text} {', '.join(found)}, which each call checks"
+        )
     return exported
 
 
@@ -159,11 +160,11 @@ def _exported(
                 raise
             with _replay(found):
                 return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
-    raise UnsupportedError("the program returns too many kinds of objects")
+    raise UnsupportedError("the program returns objects of too many classes")
 
 
 def _replay(found: Decisions | None) -> Any:
-    """One replay of decisions: an export that is tried again begins with the first."""
+    """Creates a new replay: each attempt to export starts from the first decision."""
     return contextlib.nullcontext() if found is None else Replay(found)
 
 
@@ -191,7 +192,7 @@ def as_module(program: Any) -> torch.nn.Module:
     """
     if isinstance(program, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         raise UnsupportedError(
-            "TorchScript programs are not taken", hint="compile the module that was scripted"
+            "TorchScript programs are not supported", hint="compile the module that was scripted"
         )
     if isinstance(program, torch.nn.Module):
         return program
@@ -233,7 +234,7 @@ def as_module(program: Any) -> torch.nn.Module:
 
 
 def _share_state(owner: torch.nn.Module, module: torch.nn.Module) -> None:
-    """Gives `module`, which calls a method of `owner`, the owner's weights, by their names."""
+    """Shares the weights of `owner`, by name, with `module`, which calls a method of it."""
     for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"):
         module.__dict__[name] = owner.__dict__[name]
 
@@ -274,7 +275,7 @@ def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def memory_of(tensor: torch.Tensor) -> Any:
-    """What tensors that share memory have in common; a plain tensor's storage, or the object."""
+    """A key that is equal for tensors that share memory: the storage, or else the object."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
         return id(tensor)
     storage = tensor.untyped_storage()

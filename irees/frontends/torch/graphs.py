@@ -94,7 +94,7 @@ def known_strides(fake: torch.Tensor) -> tuple[int, ...]:
     """Strides as ints. Raises UnsupportedError if they are symbolic."""
     strides = fake.stride()
     if not all(isinstance(s, int) for s in strides):
-        raise UnsupportedError(f"a result with the strides {tuple(map(str, strides))}")
+        raise UnsupportedError(f"a result with symbolic strides {tuple(map(str, strides))}")
     return strides
 
 
@@ -120,7 +120,7 @@ def _arguments(
         elif isinstance(value, torch.SymInt) and value.node.is_nested_int():
             # The ragged size of a nested tensor is a name, not a number.
             if node.users:
-                raise UnsupportedError(f"the ragged size {node.name!r} is read")
+                raise UnsupportedError(f"reading the ragged size {node.name!r} is not supported")
         elif isinstance(value, torch.SymInt):
             arg = block.insert_arg(I64.element, len(block.args))
             size = importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value

@@ -1,15 +1,15 @@
 """
 Checks of the sizes for which PyTorch traced a program.
 
-`if x.shape[0] > 5` is decided by the example inputs: PyTorch traces one branch and notes a guard.
-`Dim("n", max=100)` is a range by which it decides without a guard. Both become run-time checks, as
-in PyTorch's own ExportedProgram. Shape rules of single operators leave guards, too, such as
-`s % 2 == 0` of a reshape, also those that decompose an operator during the import.
+For `if x.shape[0] > 5`, PyTorch traces the branch that the example inputs take and records a guard.
+For a range such as `Dim("n", max=100)`, it decides conditions without a guard. Both become run-time
+checks, as in PyTorch's own ExportedProgram. Shape rules of operators also record guards, such as
+`s % 2 == 0` for a reshape, as do decompositions during the import.
 
-PyTorch itself asks whether a size is 0 or 1, or equals another, to describe strides and to take a
-shortcut. If the answer is no, the general case is traced, which is right for all sizes; so is an
-answer about strides, which do not exist in irees. These guards are not checked. What follows from
-broadcasting has a guard of its own (`s0 == s1`).
+PyTorch itself compares sizes with 0, 1 and each other to describe strides and to take shortcuts. If
+a comparison is false, it traces the general case, which is correct for all sizes. Comparisons about
+strides do not matter, because irees has none. These guards are not checked. Broadcasting has
+guards of its own (`s0 == s1`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SizeChecks:
         self.done = 0
 
     def emit_ranges(self) -> None:
-        """Checks that each dim of an argument is in the range that PyTorch knows."""
+        """Checks that each dim of an argument is in the range that PyTorch assumed."""
         for symbol, bounds in self.exported.range_constraints.items():
             if symbol not in self.importer.symbols.bound:
                 continue
@@ -68,7 +68,7 @@ class SizeChecks:
                 self._emit(sympy.Le(symbol, upper))
 
     def emit_guards(self) -> None:
-        """Checks the guards that were noted since the last call."""
+        """Checks the guards that were recorded since the last call."""
         guards = [] if self.env is None else self.env.guards
         for guard in guards[self.done :]:
             expr = self.env.simplify(guard.expr)
@@ -77,7 +77,7 @@ class SizeChecks:
         self.done = len(guards)
 
     def emit_saved_guards(self) -> None:
-        """Checks the guards of a program that was read from a file, which has only their text."""
+        """Checks the guards of a program read from a file, which stores only their text."""
         if self.env is not None and not self.env.guards:
             for expr in saved_guards(self.exported):
                 self._emit(expr)
@@ -85,13 +85,13 @@ class SizeChecks:
     def _emit(self, condition: Any) -> None:
         symbols = self.importer.symbols
         if not condition.free_symbols <= symbols.bound.keys():
-            return  # About counted elements: the graph has its own checks of these.
+            return  # The graph has its own checks for element counts.
         message = f"the program is compiled for inputs with {symbols.text(condition)}"
         self.importer.b.check(symbols.condition_of(condition), message)
 
 
 def is_free(guard: Any) -> bool:
-    """Whether a traced program is right for all sizes, although PyTorch noted a guard."""
+    """Whether the traced program is correct for all sizes in spite of a guard."""
     expr, place = guard.expr, guard.sloc.framework_loc
     if place is None or not is_machinery(place.filename):
         return False
@@ -113,8 +113,8 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 
 def saved_guards(exported: Any) -> Iterator[Any]:
     """
-    The guards of an ExportedProgram as expressions, from its Python text. Who has asked is not
-    saved, so all of them are checked, as PyTorch does.
+    The guards of an ExportedProgram as expressions, parsed from their Python text. The origin of a
+    guard is not saved, so all guards are checked, as in PyTorch.
 
     Raises UnsupportedError for a guard that is not about sizes of tensors.
     """
@@ -129,7 +129,7 @@ def saved_guards(exported: Any) -> Iterator[Any]:
             expr = _value(ast.parse(parts, mode="eval").body, dims)
         except (SyntaxError, KeyError) as error:
             raise UnsupportedError(
-                f"the guard {text} of an exported program is not understood",
+                f"the guard {text} of an exported program is not supported",
                 hint="compile the module instead of the saved program",
             ) from error
         if expr != sympy.true:

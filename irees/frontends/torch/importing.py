@@ -36,7 +36,7 @@ _IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_ran
 
 
 def unused_results(node: torch.fx.Node) -> frozenset[int]:
-    """The numbers of a node's results that no other node takes."""
+    """The numbers of a node's results without uses."""
     value = node.meta.get("val")
     if not isinstance(value, list | tuple):
         return frozenset()
@@ -170,7 +170,7 @@ class GraphImporter:
             )
         if all(isinstance(a, int | float | bool) for a in args):
             return node.target(*args)  # type: ignore[operator]
-        raise UnsupportedError(f"{name} of numbers that the program computes")
+        raise UnsupportedError(f"{name} of numbers that are computed at run time is not supported")
 
     def operator(
         self, target: Any, args: Any, kwargs: Any, fakes: Any, value: Any,

@@ -1,13 +1,13 @@
 """
 Keeps `len(x)` of a tensor symbolic while a program is exported.
 
-Python requires an integer of `Tensor.__len__`, so tracing it specializes a dynamic dim, and fails
-for a data-dependent one. While active, `len` is another function in the modules of the program:
+Python requires that `Tensor.__len__` returns an int, so tracing it specializes a dynamic dim and
+fails for a data-dependent one. While active, `len` is replaced in the modules of the program:
 
     with symbolic_lengths(module):
         torch.export.export(module, args)
 
-The builtin itself stays: PyTorch has tables with it as a key, which are filled while it traces.
+The builtin itself is not replaced: PyTorch fills tables with it as a key while it traces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 _OTHERS = frozenset({"torch", "irees", "builtins"})
-"""Packages that a program never is a part of."""
+"""Packages that never contain the program."""
 
 
 def length(x: Any) -> Any:
@@ -32,8 +32,8 @@ def length(x: Any) -> Any:
 
 def modules_of(program: torch.nn.Module) -> list[ModuleType]:
     """
-    The Python modules that may be parts of a program: those of the packages in which its layers are
-    defined, and all that are not installed.
+    The Python modules that may belong to a program: those of the packages that define its layers,
+    and all modules that are not installed.
     """
     packages = {type(layer).__module__.partition(".")[0] for layer in program.modules()} - _OTHERS
     installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
@@ -49,7 +49,7 @@ def modules_of(program: torch.nn.Module) -> list[ModuleType]:
 
 @contextmanager
 def symbolic_lengths(program: torch.nn.Module) -> Generator[None]:
-    """Replaces `len` in the modules of a program that have no other `len`."""
+    """Replaces `len` in the modules of a program, except in those that define their own."""
     changed = [m for m in modules_of(program) if "len" not in vars(m)]
     for module in changed:
         vars(module)["len"] = length

@@ -1,9 +1,9 @@
 """
 Shape rules and decompositions of operators that PyTorch cannot trace without them.
 
-Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. One is replaced:
-PyTorch's decomposition of `multilabel_margin_loss_forward` adds terms of the labels behind the
-first -1, and gives a vector for a vector; eager does not.
+Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. There is one
+exception: PyTorch's decomposition of `multilabel_margin_loss_forward` differs from eager mode. It
+adds terms for the labels after the first -1, and returns a vector for a vector.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> A
 
 def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
     """
-    sum of max(0, 1 - x[j] + x[i]) / C over each label j in front of the first -1 and each class i
-    that is no label; the sum of rows (2), their mean (1), or each of them, a scalar for a vector.
+    sum of max(0, 1 - x[j] + x[i]) / C over each label j before the first -1 and each class i that
+    is not a label. Returns the sum over rows (2), their mean (1), or one loss per row; a vector
+    gives a scalar.
     """
     rows, labels = (torch.atleast_2d(t) for t in (x, target))
     classes = rows.shape[1]

@@ -54,7 +54,7 @@ class Refusals:
 
 
 class _Probe(GraphImporter):
-    """An importer that only finds out which nodes fail; its output is discarded."""
+    """An importer that only finds the nodes that fail to lower; its output is discarded."""
 
     def __init__(self, builder: Builder, refusals: Refusals):
         super().__init__(builder)
@@ -75,7 +75,7 @@ class _Probe(GraphImporter):
             if self.depth > 1:
                 raise
             self.refusals.reasons[node] = UnsupportedError(
-                f"operator {node.target} is not lowered: {type(error).__name__}: {error}",
+                f"lowering operator {node.target} failed: {type(error).__name__}: {error}",
                 location=self.location(node),
             )
         finally:
@@ -83,7 +83,7 @@ class _Probe(GraphImporter):
         return tree_map(self.stand_in, node.meta.get("val"))
 
     def stand_in(self, value: Any) -> Any:
-        """An unknown value of the same type: an argument of a function that is never built."""
+        """An unknown value of the same type: an argument of a function that is discarded."""
         if isinstance(value, torch.SymInt):
             for symbol in value.node.expr.free_symbols - self.symbols.bound.keys():
                 self.symbols.bind(symbol, self.b.block.insert_arg(INDEX.element, 0))

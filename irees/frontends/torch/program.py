@@ -305,7 +305,7 @@ def bind_symbols(
 
 
 def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> None:
-    """Binds symbols that are no dim on their own: `2*s` gives s as the dim divided by 2."""
+    """Binds symbols that occur only in expressions: a dim `2*s` gives s as the dim divided by 2."""
     import sympy
 
     b, symbols = importer.b, importer.symbols
@@ -316,5 +316,5 @@ def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> 
         (symbol,) = unknown
         factor, rest = sympy.Poly(dim.node.expr, symbol).all_coeffs()
         if not (factor.is_Integer and rest.is_Integer):
-            raise UnsupportedError(f"the size {symbol} cannot be told from {dim.node.expr}")
+            raise UnsupportedError(f"the size {symbol} cannot be computed from {dim.node.expr}")
         symbols.bind(symbol, b.floordiv(b.sub(size, int(rest)), int(factor)))

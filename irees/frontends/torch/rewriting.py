@@ -7,7 +7,8 @@ Replaces PyTorch functions that read tensor data in Python by ones that `torch.e
 `gaussian_nll_loss` tests for negative variances, which becomes a run-time check. `one_hot` reads
 the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`.
 `combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
-(`quantized.py`). A size or a dim may be an element of `ones`. `lengths.py` keeps `len(x)` symbolic.
+(`quantized.py`). One-element integer `ones` and `zeros` become literals, because `item` may read
+them for a size or a dim. `lengths.py` keeps `len(x)` symbolic.
 """
 
 from __future__ import annotations

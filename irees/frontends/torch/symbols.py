@@ -38,10 +38,10 @@ class Symbols:
         self.counted: set[sympy.Symbol] = set()
         """Symbols that are an operator's element count (`nonzero`)."""
         self.origins: dict[sympy.Symbol, str] = {}
-        """The dim that a symbol is, for messages: `x.shape[0]`."""
+        """Symbol => the dim that it stands for, for messages: `x.shape[0]`."""
 
     def text(self, expr: Any) -> str:
-        """An expression in Python, with the dims that its symbols are: `x.shape[0] % 2 == 0`."""
+        """An expression in Python, with dims in place of symbols: `x.shape[0] % 2 == 0`."""
         named = {s: sympy.Symbol(self.origins.get(s, str(s))) for s in expr.free_symbols}
         return PythonPrinter().doprint(expr.xreplace(named))
 
@@ -75,7 +75,7 @@ class Symbols:
             return self.values[expr]
         if isinstance(expr, sympy.Symbol):
             if (found := self.bound.get(expr)) is None:
-                raise UnsupportedError(f"the size {expr} is not known when it is needed")
+                raise UnsupportedError(f"the size {expr} is used before it is known")
             return found
         if isinstance(expr, sympy.Piecewise):
             return self._piecewise(expr)
@@ -87,7 +87,7 @@ class Symbols:
             return size
         rule = self._rule(expr)
         if rule is None:
-            raise UnsupportedError(f"the size {expr} is not understood")
+            raise UnsupportedError(f"the size expression {expr} is not supported")
         result = rule([self._int(a) for a in expr.args])
         self.values[expr] = result
         return result
@@ -186,7 +186,7 @@ class Symbols:
                 fn = (lambda x, y: x * y) if isinstance(expr, sympy.Mul) else (lambda x, y: x + y)
                 result = self.b.compute(fn, (result, F64), (each, F64)).value
             return result
-        raise UnsupportedError(f"the number {expr} is not understood")
+        raise UnsupportedError(f"the number expression {expr} is not supported")
 
     def _number(self, expr: Any) -> SSAValue:
         """An integer or float expression as an f64."""
@@ -226,7 +226,7 @@ class Symbols:
         for kind, fn in signs.items():
             if isinstance(expr, kind):
                 return self._compare(fn, *expr.args)
-        raise UnsupportedError(f"the condition {expr} is not understood")
+        raise UnsupportedError(f"the condition {expr} is not supported")
 
     def _compare(self, fn: Callable[..., Scalar], a: Any, c: Any) -> SSAValue:
         if a.is_integer and c.is_integer:

@@ -52,7 +52,7 @@ def agreed(glob: Operation, users: Sequence[Operation]) -> str | None:
             raise VerifyError(
                 f"runs on @{own}, but the global @{name} is on @{said}",
                 op=op,
-                hint="state is on one device; transfer what is loaded or stored",
+                hint="a global is on one device; transfer the loaded or stored value",
             )
         said = said or own
     return said

@@ -1,10 +1,10 @@
 """
-Moves slices above the ops whose results they take.
+Moves slices above the ops that produce their sources.
 
-A slice of a transposed tensor is a transposed slice. In this order the transposition folds into the
-op that reads it, and the slice is a view of what is in memory, where otherwise the whole tensor is
-transposed and each slice copied. Queries, keys and values that a model projects at once are such
-slices. An elementwise op that only one slice reads computes no more than the slice.
+A slice of a transposed tensor equals a transposed slice. With the slice first, the transposition
+folds into its consumer and the slice is a view of memory. Otherwise the program transposes the
+whole tensor and copies each slice. Queries, keys and values from a single projection are such
+slices. An elementwise op that only one slice reads computes only that slice.
 
     %t = linalg.generic {(b, s, i, h, d) -> (i, b, h, s, d)} ins(%x : tensor<2x9x3x4x8xf32>)
     %q = tensor.extract_slice %t[0, 0, 0, 0, 0] [1, 2, 4, 9, 8] [1, 1, 1, 1, 1]
@@ -12,8 +12,8 @@ slices. An elementwise op that only one slice reads computes no more than the sl
     %s = tensor.extract_slice %x[0, 0, 0, 0, 0] [2, 9, 1, 4, 8] [1, 1, 1, 1, 1]
     %q = linalg.generic {(b, s, h, d) -> (b, h, s, d)} ins(%s : tensor<2x9x4x8xf32>)
 
-The pass skips slices with steps, ops with more than plain loops, several results or an index, and
-ops with arithmetic that more than one slice reads. IREE:
+The pass skips slices with steps, ops with several results, ops that read a loop index or index an
+operand by more than a plain loop, and ops with arithmetic that more than one slice reads. IREE:
 `iree-dispatch-creation-bubble-up-extract-slices`.
 """
 
@@ -53,7 +53,7 @@ NAME = "irees-bubble-up-extract-slices"
 
 
 def is_long(size: Size) -> bool:
-    """Whether a loop has more than one iteration, or may have."""
+    """Whether a loop may have more than one iteration."""
     return not isinstance(size, int) or size != 1
 
 
@@ -145,7 +145,7 @@ def replace_part(
 ) -> None:
     """Replaces a slice by a tensor that has its dims `kept`; the others are of size 1."""
     for user in [use.operation for use in taken.result.uses]:
-        # What drops the dims of size 1 would come between the op and its reader.
+        # A reshape that drops the dims of size 1 would separate the op from its reader.
         if isinstance(user, tensor.CollapseShapeOp) and user.result.type == result.type:
             Rewriter.replace_op(user, [], [result])
     if taken.result.uses:
@@ -160,7 +160,7 @@ def replace_part(
 
 
 def wide_dims(reshape: tensor.ExpandShapeOp) -> list[int] | None:
-    """Returns the dims that are not of size 1; None if a reshape does more than to add those."""
+    """Returns the dims that are not of size 1; None if a reshape does more than add unit dims."""
     shape, source = reshape.result.type.get_shape(), reshape.src.type
     assert isinstance(source, TensorType)
     wide = [axis for axis, size in enumerate(shape) if size != 1]
@@ -234,7 +234,7 @@ def swap_expand(op: tensor.ExpandShapeOp) -> bool:
 
 @dataclass(frozen=True)
 class BubbleUpExtractSlicesPass(ModulePass):
-    """Moves slices above the ops whose results they take."""
+    """Moves slices above the ops that produce their sources."""
 
     name = "irees-bubble-up-extract-slices"
 

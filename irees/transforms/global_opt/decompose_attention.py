@@ -1,5 +1,5 @@
 """
-Expresses attention in two contractions and a softmax.
+Decomposes attention into two contractions and a softmax.
 
     %r = iree_linalg_ext.attention {indexing_maps = [(b, m, n, k1, k2) -> (b, m, k1), ...]}
         ins(%q, %k, %v, %scale, %mask) outs(%o) { ^bb0(%score): yield f(%score) }
@@ -9,21 +9,21 @@ Expresses attention in two contractions and a softmax.
     %p = exp(t - max over k2) / sum over k2, as irees-decompose-softmax does, and its `reciprocal`
     %r = linalg.generic {sum of p * v over k2} outs(0 : tensor<b x m x n>)
 
-The loops of the op say what each dim is: K1 is in query and key, K2 in key and value, and
-neither is in the output; all that query and key have besides is a row of scores. Scores, powers
-and sums are f32, or f64 where an operand is; a score is rounded to the type that the region
-takes, and a weight to that of values of 16 bits. A mask of integers is one of bits: where the bit
-is 0, the score is -infinity. With `zero_masked_rows`, the maximum of a row of -infinity is replaced
-by 0 and its sum by 1.
+The loops of the op determine the role of each dim: query and key share K1, key and value share K2,
+and the output has neither; the other loops of query and key index a row of scores. Scores,
+exponentials and sums are f32, or f64 if an operand is f64. Each score is rounded to the type of
+the region's argument, and each weight to the type of the values if that has 16 bits. An integer
+mask is boolean: 0 makes the score -infinity. With `zero_masked_rows`, the maximum of a row of
+-infinity is replaced by 0 and its sum by 1.
 
 `online_attention` starts from a running maximum and sum, and does not divide:
 
     M = max(m, max(t)); s' = s * exp(m - M) + sum(exp(t - M)); o' = o * exp(m - M) + exp(t - M) . v
 
-Left alone: memrefs, an attention whose scores take more than `largest` bytes where a workgroup can
-do with tiles of them (`irees-gpu-lower-attention`; 0 for none), and dims that only query, key or
-value have. IREE: `AttentionOp::decomposeOperation`, which computes in powers of two and so leaves
-the maximum of online attention in other units; here it is that of the scores.
+The pass skips memrefs, and dims that only query, key or value have. It also skips an attention
+whose scores take more than `largest` bytes (0: no limit) if a workgroup can compute it in tiles
+(`irees-gpu-lower-attention`). IREE: `AttentionOp::decomposeOperation`, which uses exp2, so the
+maximum of its online attention is scaled by log2(e); here it is the maximum of the scores.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ from irees.transforms.utils.tensors import TensorBuilder
 
 
 def is_kept(op: ext.AttentionOp, scores: Scores, largest: int) -> bool:
-    """Whether scores take more than `largest` bytes, and an attention can be done without them."""
+    """Whether scores take more than `largest` bytes, and the attention can be tiled instead."""
     roles = roles_of(op)
     shape = [] if roles is None else [roles.sizes[d] for d in scores.loops]
     if roles is None or min(shape) < 0 or 4 * prod(shape) <= largest:
         return False
     reason, most = None, NVIDIA.tiled_features
     if any(isinstance(inner, ext.IndexOp) for inner in op.body.walk()):
-        reason = "its region asks for an index"
+        reason = "its region reads a loop index"
     elif len(roles.k2) > 1 or min(roles.sizes) < 0:
-        reason = "its keys are not counted by one loop, or a size is not known"
+        reason = "it has several K2 loops or dynamic sizes"
     elif max(prod(roles.sizes[d] for d in loops) for loops in (roles.k1, roles.n)) > most:
-        reason = f"more than {most} features"
+        reason = f"it has more than {most} features"
     if reason is not None:
-        remark("missed", "irees-decompose-attention", op, f"scores are kept in memory: {reason}")
+        remark("missed", "irees-decompose-attention", op, f"scores are stored in memory: {reason}")
     return reason is None
 
 
@@ -81,7 +81,7 @@ def refuse(op: ext.AttentionOp | ext.OnlineAttentionOp) -> None:
     """Raises UnsupportedError for an op on tensors: nothing else lowers it."""
     if isinstance(op.query.type, TensorType):
         raise UnsupportedError(
-            "its operands are not floats, or its maps do not name the loops of an attention",
+            "its operands are not floats, or its indexing maps are not those of an attention",
             op=op,
             hint="K1 is in query and key, K2 in key and value, N in value and output, M in query"
             " and output",
@@ -187,12 +187,12 @@ def rescaled(
 
 @dataclass(frozen=True)
 class DecomposeAttentionPass(ModulePass):
-    """Attention becomes contractions and a softmax."""
+    """Decomposes attention into contractions and a softmax."""
 
     name = "irees-decompose-attention"
 
     reciprocal: bool = False
-    """Whether a row of powers is multiplied by the reciprocal of its sum."""
+    """Whether to multiply each row of exponentials by the reciprocal of its sum."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         gpu = target_of(op).gpu

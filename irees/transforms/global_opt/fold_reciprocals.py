@@ -1,17 +1,17 @@
 """
-Divides where a program multiplies by a reciprocal that nobody else needs.
+Replaces a multiplication by a reciprocal by a division if the reciprocal has no other use.
 
     %r = arith.divf %one, %d : f32
     %y = arith.mulf %x, %r : f32
   =>
     %y = arith.divf %x, %d : f32
 
-Frameworks write x / (1 + exp(-x)), SiLU, as x times a sigmoid. Both ways divide once a point, so
-the product is saved, and a rounding. It stays where a reciprocal is worth its product: where the
-divisor does not change along all loops of the op, as the sum of a row does not, and one reciprocal
-serves many points; and where something else reads the reciprocal. Comes after elementwise ops are
-fused, which brings the two together. Results are rounded once where they were rounded twice, so
-with `fp=strict` this is not done. LLVM: InstCombine, `fmul (fdiv 1, y), x` under `arcp`.
+Frameworks write SiLU, x / (1 + exp(-x)), as x times a sigmoid. Both forms divide once per element,
+so the pass saves a multiplication and a rounding. It keeps a reciprocal with other users, and one
+whose divisor is invariant in some loop of the op, such as the sum of a row: there one reciprocal
+serves many elements. The pass runs after elementwise fusion, which brings both ops into one body.
+Results are rounded once instead of twice, so the pass does not run with `fp=strict`. LLVM:
+InstCombine, `fmul (fdiv 1, y), x` under `arcp`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAME = "irees-fold-reciprocals"
 
 
 def divisor_of(value: SSAValue) -> SSAValue | None:
-    """%d of a value 1 / %d that is read once, or None."""
+    """Returns %d of a value 1 / %d that has a single use, or None."""
     division = value.owner
     if not isinstance(division, arith.DivfOp) or not value.has_one_use():
         return None
@@ -46,7 +46,7 @@ def divisor_of(value: SSAValue) -> SSAValue | None:
 
 
 def changes_everywhere(op: linalg.GenericOp, value: SSAValue) -> bool:
-    """Whether a value of the body comes from an operand that each loop of the op indexes."""
+    """Whether a value of the body depends on an operand that every loop of the op indexes."""
     indexing, loops = maps(op), set(range(len(iterators(op))))
     seen: set[SSAValue] = set()
     todo = [value]
@@ -81,7 +81,7 @@ def fold(op: linalg.GenericOp, product: arith.MulfOp) -> None:
 
 @dataclass(frozen=True)
 class FoldReciprocalsPass(ModulePass):
-    """Products by reciprocals that are read once become quotients."""
+    """Replaces multiplications by reciprocals with a single use by divisions."""
 
     name = "irees-fold-reciprocals"
 

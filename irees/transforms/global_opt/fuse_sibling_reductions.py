@@ -1,14 +1,14 @@
 """
-Makes one op of reductions that read the same tensor in the same loops, so that it is read once.
+Fuses reductions that read the same tensor with the same loops, so the tensor is read once.
 
     %a = linalg.generic ins(%x) outs(%c) { .. addf .. }         %a, %b = linalg.generic ins(%x)
     %b = linalg.generic ins(%x) outs(%d) { .. maxnumf .. }  =>      outs(%c, %d)
                                                                 { .. addf .. maxnumf .. }
 
-Neither reads what the other makes. They are joined where the later one stands; what needs the
-first one before that is moved behind it. Loops are the same where both index the tensor alike, with
-each loop in a dim of its own. A product of matrices stays by itself: what it reads twice it keeps
-in registers. MLIR fuses siblings of affine loops (`affine-loop-fusion{mode=sibling}`).
+Neither reduction may depend on the other. The fused op replaces the later one; ops in between that
+need the first one move below it. Two reductions have the same loops if they index the tensor alike
+and each loop indexes a dim of its own. Matrix products do not fuse: they already reuse operands in
+registers. MLIR fuses siblings of affine loops (`affine-loop-fusion{mode=sibling}`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME = "irees-fuse-sibling-reductions"
 
 
 def is_reduction(op: linalg.GenericOp) -> bool:
-    """Whether an op on tensors folds points, and is no product of two tensors."""
+    """Whether an op on tensors is a reduction, but not a contraction of two tensors."""
     if is_parallel(op) or op.attributes:
         return False
     if not all(isinstance(out.type, TensorType) for out in op.outputs):
@@ -47,12 +47,12 @@ def is_reduction(op: linalg.GenericOp) -> bool:
 
 
 def reads(op: linalg.GenericOp) -> list[tuple[SSAValue, AffineMap]]:
-    """The inputs of an op, and how it indexes them."""
+    """Returns the inputs of an op with their indexing maps."""
     return list(zip(op.inputs, maps(op), strict=False))
 
 
 def share_loops(first: linalg.GenericOp, second: linalg.GenericOp) -> bool:
-    """Whether both read one tensor, each of whose dims is a loop, and all loops are."""
+    """Whether both ops read a tensor by the same map, in which every loop indexes a dim."""
     if iterators(first) != iterators(second):
         return False
     loops = set(range(len(iterators(first))))
@@ -66,8 +66,8 @@ def share_loops(first: linalg.GenericOp, second: linalg.GenericOp) -> bool:
 
 def followers(first: Operation, second: Operation) -> list[Operation] | None:
     """
-    The ops between two of a block that need what the first one makes, or None where the second
-    does too, or one of them cannot be moved after it.
+    Returns the ops between `first` and `second` that depend on `first`. None if `second` depends
+    on `first`, too, or if one of the ops cannot move below `second`.
     """
     needed: list[Operation] = [first]
     between = first.next_op
@@ -84,7 +84,7 @@ def followers(first: Operation, second: Operation) -> list[Operation] | None:
 
 
 def is_movable(op: Operation) -> bool:
-    """Whether an op has no effect but its results."""
+    """Whether an op has no side effects."""
     on_tensors = isinstance(op, linalg.GenericOp) and len(op.results) == len(op.outputs)
     return on_tensors or is_side_effect_free(op)
 
@@ -92,7 +92,7 @@ def is_movable(op: Operation) -> bool:
 def join(
     first: linalg.GenericOp, second: linalg.GenericOp, after: list[Operation]
 ) -> linalg.GenericOp:
-    """An op that does what both do where the second is; what needs the first comes after it."""
+    """Replaces both ops by a fused op in the place of `second`; moves `after` below it."""
     inputs = list(dict.fromkeys([*reads(first), *reads(second)]))
     outputs = [*first.outputs, *second.outputs]
     kinds = [element_type(value) for value, _ in inputs] + [element_type(out) for out in outputs]
@@ -122,7 +122,7 @@ def join(
 
 
 def fuse(block: Block) -> None:
-    """Joins the reductions of a block, as long as there are two that can be."""
+    """Fuses pairs of reductions of a block until no pair is left."""
     generics = [op for op in block.ops if isinstance(op, linalg.GenericOp)]
     found = [op for op in generics if is_reduction(op)]
     place = {op: number for number, op in enumerate(found)}
@@ -143,7 +143,7 @@ def fuse(block: Block) -> None:
 
 
 def _readers_of_the_same(first: linalg.GenericOp, place: dict[linalg.GenericOp, int]) -> list[int]:
-    """The places of later reductions that read a tensor that the first one reads."""
+    """Returns the places of later reductions that share an input with `first`, in order."""
     readers = {use.operation for value in first.inputs for use in value.uses}
     places = (place.get(op, -1) for op in readers if isinstance(op, linalg.GenericOp))
     return sorted(number for number in places if number > place[first])
@@ -151,7 +151,7 @@ def _readers_of_the_same(first: linalg.GenericOp, place: dict[linalg.GenericOp, 
 
 @dataclass(frozen=True)
 class FuseSiblingReductionsPass(ModulePass):
-    """Reductions of one tensor become one op."""
+    """Fuses reductions of the same tensor into one op."""
 
     name = "irees-fuse-sibling-reductions"
 

@@ -173,7 +173,7 @@ def fill(op: tensor.EmptyOp) -> None:
     filled = b.insert(linalg.FillOp([zero], [init], [kind])).results[0]
     count, size = prod(n for n in kind.get_shape() if n >= 0), item_bytes(kind.element_type)
     per = "" if kind.has_static_shape() else " times its dynamic sizes"
-    text = f"{count * size} bytes{per} may be read and were not written: they are filled with 0"
+    text = f"{count * size} bytes{per} may be read before they are written: filled with 0"
     remark("passed", InitializeEmptiesPass.name, op, text)
     op.tensor.replace_all_uses_with(filled)
     Rewriter.erase_op(op)

@@ -1,24 +1,25 @@
 """
-Finds sums of squares around a mean without the mean, so that one pass over the data is enough.
+Computes a variance in one pass over its data, by sums of squares around an element.
 
-A variance reads its data twice: for the mean, and for what lies around it. Around any other number
-k the sum is larger by what k is off, which the sum around k tells:
+A variance reads its data twice: once for the mean, once for the squared deviations. The squared
+deviations from any other number k exceed those from the mean by a term that follows from the sum:
 
-    q = sum((x - s / n)^2)   where s = sum(x), both in f64, of n points each
+    q = sum((x - s / n)^2)   where s = sum(x), both in f64, of n elements each
   =>
-    p = sum((x - k)^2)   where k is the first of the points
+    p = sum((x - k)^2)   where k is the first element
     q = p - (s - n * k)^2 / n
 
-Of floats that is only right where k is near: with k = 0 all digits are lost where the mean is large
-beside the deviation. The first point is near. Its own square is one of those summed up, so p is at
-most 1 + n times q, and most often 2 times. Sums in f64 of what has 24 bits at most have the bits to
-lose: with up to 2^18 points what is left is better than f32. So that is what is asked for, as
-torch writes its norms; sums in the type of the data keep two passes.
+In floating point, k must be close to the mean: with k = 0, cancellation destroys all digits if the
+mean is large relative to the deviation. The first element is close enough. Its own squared
+deviation is a term of q, so p is at most (1 + n) * q, and typically 2 * q. An f64 sum of data with
+at most 24 significant bits has enough spare bits: with up to 2^18 elements the result is more
+accurate than f32. So the pass requires f64 sums of narrower data, as in PyTorch's norms. Sums in
+the type of the data keep two passes.
 
-An infinity makes NaN of q, and equal points have a variance of exactly 0. The sums s and p do not
-wait for each other: `irees-fuse-sibling-reductions` makes one loop of them. Torch sums up x in its
-own type as well, for the mean: that is s, rounded. After Chan, Golub and LeVeque, "Algorithms for
-computing the sample variance" (1983), whose shifted data this is.
+An infinity makes q NaN; equal elements have a variance of exactly 0. The sums s and p are
+independent, so `irees-fuse-sibling-reductions` fuses them into one loop. PyTorch also sums x in its
+own type for the mean; the pass replaces that sum by s, rounded. Source: shifted data in Chan, Golub
+and LeVeque, "Algorithms for computing the sample variance" (1983).
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
 NAME = "irees-merge-variance-passes"
 MOST_POINTS = 1 << 18
-"""Of one sum: the bound above."""
+"""Maximum elements per sum, so that the result is more accurate than f32 (see above)."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """sum((x - s / n)^2): the numbers of the operands x and s, and n."""
+    """sum((x - s / n)^2): the operand indices of x and s, and n."""
 
     data: int
     total: int
@@ -65,7 +66,7 @@ class Deviation:
 
 
 def summed(op: linalg.GenericOp, kind: Attribute = f64) -> SSAValue | None:
-    """The term t of `t + acc` in a type, of an op that only sums up from 0 on, or None."""
+    """Returns the term t of a plain sum `t + acc` of a type that starts from 0, or None."""
     if is_parallel(op) or len(op.outputs) != 1 or element_type(op.outputs[0]) != kind:
         return None
     fill = op.outputs[0].owner
@@ -78,7 +79,7 @@ def summed(op: linalg.GenericOp, kind: Attribute = f64) -> SSAValue | None:
 
 
 def widened_input(op: linalg.GenericOp, value: SSAValue | None) -> int | None:
-    """The number of the operand that a value is, cast to f64 from a narrower type, or None."""
+    """Returns the operand index of x if a value is `extf x` of a narrower float, or None."""
     if value is None or not isinstance(value.owner, arith.ExtFOp):
         return None
     source = value.owner.input
@@ -90,7 +91,7 @@ def widened_input(op: linalg.GenericOp, value: SSAValue | None) -> int | None:
 
 
 def deviation_of(op: linalg.GenericOp) -> Deviation | None:
-    """What an op sums up the squares of, or None."""
+    """Matches an op that sums squared deviations; None for any other op."""
     square = summed(op)
     if square is None or not isinstance(square.owner, arith.MulfOp):
         return None
@@ -109,7 +110,7 @@ def deviation_of(op: linalg.GenericOp) -> Deviation | None:
 
 
 def is_around_mean(op: linalg.GenericOp, found: Deviation) -> bool:
-    """Whether s is the sum of the same x in the same loops, and n is how many there are."""
+    """Whether s is the sum of the same x over the same loops, and n is their trip count."""
     total = op.operands[found.total].owner
     if not isinstance(total, linalg.GenericOp) or iterators(total) != iterators(op):
         return False
@@ -128,8 +129,8 @@ def is_around_mean(op: linalg.GenericOp, found: Deviation) -> bool:
 
 def first_points(op: linalg.GenericOp, found: Deviation) -> tuple[AffineMap, AffineMap] | None:
     """
-    (g, i) -> (g, i)  =>  (g, i) -> (g, 0) and (g) -> (g, 0), where i is reduced; None where a map
-    is not plain.
+    (g, i) -> (g, i)  =>  (g, i) -> (g, 0) and (g) -> (g, 0), where i is reduced. None if an index
+    of a map is not a plain loop.
     """
     data, out = (loops_of(m) for m in (maps(op)[found.data], maps(op)[-1]))
     if data is None or out is None:
@@ -141,13 +142,13 @@ def first_points(op: linalg.GenericOp, found: Deviation) -> tuple[AffineMap, Aff
 
 
 def loops_of(indexing: AffineMap) -> list[int] | None:
-    """The loops that index the dims of an operand, or None where one is not a loop alone."""
+    """Returns the loop of each dim of an operand; None if some index is not a plain loop."""
     found = [e.position for e in indexing.results if isinstance(e, AffineDimExpr)]
     return found if len(found) == len(indexing.results) else None
 
 
 def narrow_sums(total: linalg.GenericOp, data: SSAValue) -> list[linalg.GenericOp]:
-    """Those after `total` that sum up the same x in its own type."""
+    """Returns the ops after `total` that sum the same x in its own type."""
     found: list[linalg.GenericOp] = []
     for use in data.uses:
         op = use.operation
@@ -199,7 +200,7 @@ def shift(op: linalg.GenericOp) -> bool:
 
 @dataclass(frozen=True)
 class MergeVariancePassesPass(ModulePass):
-    """Variances that are summed up in f64 read narrower data once."""
+    """Computes f64 variances of narrower data in one pass."""
 
     name = "irees-merge-variance-passes"
 

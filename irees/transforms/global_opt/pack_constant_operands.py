@@ -1,25 +1,24 @@
 """
-Lays constant operands of contractions out in panels, once, at compile time.
+Packs constant operands of contractions into panels at compile time.
 
-A packed kernel copies NR columns of B at a time into a panel before it multiplies. When B
-is a weight the copy can be made here: the constant becomes [N/NR, K.., NR] and the op
-reads it there. The new place is written in the indexing map, so nothing downstream has to
-be told. One row that goes through a matrix once is quicker through panels, too: it reads each from
-end to end, which is what the processor's prefetchers follow best.
+A packed kernel copies NR columns of B at a time into a panel before it multiplies. If B is a
+weight, this pass does the copy: the constant becomes [N/NR, K.., NR]. The indexing map of the
+operand describes the new layout, so later passes need no other information. Panels also speed up a
+product with a single row: it reads each panel sequentially, which suits hardware prefetchers.
 
     %r = linalg.generic {maps = [(m, n, k) -> (m, k), (m, n, k) -> (k, n), ...]} ins(%x, %w)
   =>
     %r = linalg.generic {maps = [(m, n, k) -> (m, k),
                                  (m, n, k) -> (n floordiv 32, k, n mod 32), ...]} ins(%x, %packed)
 
-An operand along whose loop the output is contiguous is always packed. Any other, such as
-the filter of an NCHW convolution, makes the kernel write its output column by column, but
-spares it to unfold the image at run time: it is packed where an estimate of the two says
-so. K loops that slide a window go outside the others, so that the inner one is long.
+An operand is always packed if the output is contiguous along its column loop. Packing any other
+operand, such as the filter of an NCHW convolution, makes the kernel scatter its output column by
+column, but saves unfolding the image at run time. The pass packs it if a cost estimate favours
+that. K loops that slide a window become the outer ones, so that the inner K loop is long.
 
-Only f32, and i8 and bf16 that the target multiplies by dot products: K then goes in groups, and
-the place is (n floordiv 64, k floordiv 4, n mod 64, k mod 4). What is not full is filled with
-zeros, a group of bf16 with -0.0, whose product changes no sum. IREE: data tiling
+The pass packs f32, and i8 and bf16 if the target has dot products for them. Dot products group
+elements along K: the index is (n floordiv 64, k floordiv 4, n mod 64, k mod 4). Incomplete panels
+are filled with zeros, bf16 groups with -0.0, which leaves every sum unchanged. IREE: data tiling
 (`SetEncoding`) with const-eval; Georganas et al., "Anatomy of High-Performance Deep
 Learning Convolutions on SIMD Architectures" (2018).
 """
@@ -66,14 +65,14 @@ class Side:
     column: int
     rows: tuple[int, ...]
     contiguous: bool
-    """The output is contiguous along `column`."""
+    """Whether the output is contiguous along `column`."""
     group: int
-    """Neighbours along K that lie together."""
+    """Adjacent elements along K that are stored together (1: no groups)."""
 
 
 @dataclass(frozen=True)
 class Instructions:
-    """Vector registers, their bytes, and the target's words for its dot products."""
+    """The target's vector width in bytes, register count, and dot-product features."""
 
     vector_bytes: int
     registers: int
@@ -81,17 +80,17 @@ class Instructions:
 
     @property
     def lanes(self) -> int:
-        """Lanes of 32 bits, what every packed contraction adds up in."""
+        """32-bit lanes of a vector: every packed contraction has 32-bit accumulators."""
         return self.vector_bytes // 4
 
     def group(self, op: linalg.GenericOp, parts: MultiplyAdd, position: int) -> int:
-        """How many neighbours along K an operand is packed in; 0 where it is not packed."""
+        """Returns the group size along K for packing an operand; 0 if it must not be packed."""
         element = op.body.block.args[position].type
         if isinstance(element, Float32Type):
             return 1
         dot = dot_product(op, parts, position, self.dot_products, self.vector_bytes)
         reduction = roles(op, parts).k
-        # A slice of a window is no run of groups.
+        # With several K loops, as in a convolution, elements along K are not contiguous.
         if dot is None or len(reduction) != 1:
             return 0
         return dot.group if reduction[0] in maps(op)[position].used_dims() else 0
@@ -100,7 +99,7 @@ class Instructions:
 def constant_sides(
     op: linalg.GenericOp, parts: MultiplyAdd, instructions: Instructions
 ) -> list[Side]:
-    """The operands that are constant tensors indexed by plain loops, of types that are packed."""
+    """Returns the operands to pack: constants of a supported type, indexed by plain loops."""
     found, indexing = roles(op, parts), maps(op)
     last = indexing[-1].results[-1] if indexing[-1].results else None
     sides: list[Side] = []
@@ -120,7 +119,7 @@ def constant_sides(
         if not all(isinstance(e, AffineDimExpr) for e in exprs):
             continue
         contiguous = isinstance(last, AffineDimExpr) and last.position in own
-        # What `irees-propagate-blocked-layouts` laid out [batch.., N/NR, K.., NR] stays.
+        # `irees-propagate-blocked-layouts` has already packed [batch.., N/NR, K.., NR].
         inner = [e for e in exprs if not e.used_dims() <= {*found.batch}]
         if contiguous and exprs[-1] == last and inner[0].used_dims() <= {*own} - {last.position}:
             continue
@@ -132,7 +131,7 @@ def constant_sides(
 
 
 def window_loops(op: linalg.GenericOp) -> set[int]:
-    """Loops that some operand adds to others or strides over, as a convolution does."""
+    """Returns the loops in indices that are not a plain loop, such as a convolution's windows."""
     return {
         dim
         for indexing in maps(op)
@@ -148,7 +147,7 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
     if any(ranges[x] < 0 for x in (side.column, *reduction)):
         return False
     depth, columns = prod(ranges[k] for k in reduction), ranges[side.column]
-    # Both in cycles for one step of K and one vector of the output.
+    # Both costs are in cycles per K iteration and output vector.
     scattered = CPU.scattered_store * lanes / depth + -(-columns // lanes) * lanes / columns
     output = maps(op)[-1].results[-1]
     copy = CPU.unfolded_copy if output.used_dims() & windows else CPU.packed_copy
@@ -160,11 +159,11 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
 @dataclass(frozen=True)
 class Panels:
     """
-    The layout of a packed array, whose columns are along `axis`; `order` has the other dims.
+    The layout of a packed array: columns along `axis`, the other dims in `order`.
 
     array[.., k, n]  =>  panels [N/NR, others in order.., NR], zero-filled
 
-    With groups of more than one they are [N/NR, .., K/group, NR, group], K the last in order.
+    With `group` > 1 the panels are [N/NR, .., K/group, NR, group], where K is last in `order`.
     """
 
     order: tuple[int, ...]
@@ -173,7 +172,7 @@ class Panels:
     group: int = 1
 
     def shape(self, sizes: Sequence[int]) -> list[int]:
-        """The shape of the packed form of an array of these sizes."""
+        """Returns the packed shape of an array of these sizes."""
         outer, panels = [sizes[d] for d in self.order], -(-sizes[self.axis] // self.columns)
         if self.group == 1:
             return [panels, *outer, self.columns]
@@ -194,7 +193,7 @@ class Panels:
             out[whole, ..., rest:] = 0
 
     def make(self, arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-        """Packs the only array into `out`, as a recipe of a constant."""
+        """Packs the only array into `out`; constants call this when their bytes are needed."""
         self.pack(arrays[0], out)
 
     def _in_groups(self, moved: np.ndarray) -> np.ndarray:
@@ -227,7 +226,7 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
         return False
     known = min(extents, default=0) >= 0 and not windows & set(side.rows)
     flat = prod(extents) if known else extents[-1]
-    # Instructions for groups read no unsigned broadcast from memory.
+    # The unsigned operand of a dot-product instruction cannot be a broadcast from memory.
     embeds = side.group == 1 and embeds_broadcasts(instructions.vector_bytes)
     block = choose_blocking(flat, ranges[side.column], lanes, instructions.registers, embeds=embeds)
     columns = lanes * block.vectors
@@ -273,7 +272,7 @@ def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
 
 @dataclass(frozen=True)
 class PackConstantOperandsPass(ModulePass):
-    """Constant matrices of contractions are stored in panels for vectors of `vector_bytes`."""
+    """Packs constant operands of contractions into panels for vectors of `vector_bytes`."""
 
     name = "irees-pack-constant-operands"
 

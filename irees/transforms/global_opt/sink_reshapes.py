@@ -13,7 +13,7 @@ tokens of a batch.
     %a = linalg.generic ins(%p, %c : tensor<256x64xf32>, tensor<256x64xf32>) { addf }
     %r = tensor.expand_shape %a [[0, 1], [2]] : tensor<256x64xf32> into tensor<2x128x64xf32>
 
-This needs loops of one kind that each operand has side by side, or not at all. Conversely, an
+This needs loops of one kind that are adjacent in each operand, or absent from it. Conversely, an
 elementwise op can iterate over the dims of a collapsed tensor. This makes a group norm a single
 kernel: its sums and scale are per group, the scaled tensor is per channel.
 
@@ -132,8 +132,8 @@ def sink(op: linalg.GenericOp) -> bool:
 def loops_to_join(op: linalg.GenericOp, position: int) -> tuple[Groups, dict[int, Size]] | None:
     """
     Returns all loops, grouped by the dims that the reshape of an input expands, and the trip counts
-    of those in groups of several; None if the input is no expanded result of a generic, or if its
-    loops are not consecutive.
+    of those in groups of several. None if the input is not an expanded result of a generic, or if
+    its loops are not consecutive.
     """
     reshape, indexing = op.operands[position].owner, maps(op)[position]
     if not isinstance(reshape, tensor.ExpandShapeOp) or not permutes(indexing):

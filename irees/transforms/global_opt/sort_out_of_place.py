@@ -1,10 +1,10 @@
 """
-Gives sorts for GPUs inputs of their own, and lets them compute the positions that they sort.
+Makes sorts for GPUs out of place, and lets them generate the positions that they sort.
 
 `torch.sort` returns values and positions. Frontends sort the values in place together with a tensor
-of positions. In that form a kernel fills the tensor of positions, and two more copy both operands
-into the results, which the sort then reads and writes. A radix sort reads each operand once, stores
-it once and knows the positions anyway (`irees-gpu-lower-sorts`):
+of positions. In that form one kernel fills the tensor of positions, and two more copy both operands
+into the results, which the sort then reads and writes. A radix sort reads and writes each operand
+once and can generate the positions itself (`irees-gpu-lower-sorts`):
 
     %i = linalg.generic outs(%e : tensor<64x4096xi64>) { linalg.index 1 }
     %s:2 = iree_linalg_ext.sort dimension(1) outs(%x, %i : tensor<64x4096xf32>, tensor<64x4096xi64>)
@@ -14,8 +14,8 @@ it once and knows the positions anyway (`irees-gpu-lower-sorts`):
 
 Runs before unit dims are folded, while the positions have the shape of the values.
 
-Left alone: programs for CPUs, comparators that are not those of numbers or that compare positions,
-and keys without digits, which `irees-split-sorts` cuts into runs.
+The pass skips programs for CPUs, comparators that are not a plain comparison of numbers or that
+compare positions, and key types that have no radix sort, whose rows `irees-split-sorts` splits.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from irees.transforms.utils.structured import element_type, is_parallel, maps
 from irees.transforms.utils.tensors import TensorBuilder
 
 DIGITS = (8, 16, 32, 64)
-"""Bits of keys that are sorted by digits."""
+"""Key widths, in bits, that have a radix sort."""
 
 
 def are_positions(value: SSAValue, dim: int) -> bool:
-    """Whether each element of a tensor is its position along a dim, as an integer."""
+    """Whether a tensor is an integer iota along a dim."""
     op = value.owner
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1 or op.inputs:
         return False
@@ -73,7 +73,7 @@ def stays(op: ext.SortOp) -> bool:
 
 
 def out_of_place(op: ext.SortOp, b: TensorBuilder) -> ext.SortOp:
-    """Returns the sort with inputs, but for the operands that are positions."""
+    """Returns the out-of-place sort; operands that are positions get no input."""
     dim, sources, order = op.dimension.value.data, op.sources, Order.of(op.body.block)
     generated = [
         number
@@ -90,7 +90,7 @@ def out_of_place(op: ext.SortOp, b: TensorBuilder) -> ext.SortOp:
 
 @dataclass(frozen=True)
 class SortOutOfPlacePass(ModulePass):
-    """Sorts for GPUs read inputs, compute positions, and write their results once."""
+    """Makes sorts for GPUs out of place, and lets them generate positions."""
 
     name = "irees-sort-out-of-place"
 

@@ -1,20 +1,20 @@
 """
-Cuts a long reduction into slices that run side by side, and folds their results.
+Splits a long reduction into slices that run in parallel, and reduces their partial results.
 
-A GPU is busy only with hundreds of workgroups. An op with few results and a long reduction (the
-sum of an image, a product of two slim matrices) gives it one or two. Cut into slices, each has a
-result of its own, and a second op folds those. Before dispatches are formed, since it makes two
-kernels of one.
+A GPU needs hundreds of workgroups for full occupancy. An op with few results and a long reduction
+(the sum of an image, a tall-skinny matrix product) has one or two. After the split, each slice has
+a partial result, and a second op reduces the partial results. The pass runs before dispatches are
+formed, because both ops become kernels.
 
     %s = linalg.generic ins(%x : tensor<1048576xf32>) outs(%o : tensor<f32>) { addf }
   =>
-    %y = tensor.expand_shape %x [[0, 1]] : tensor<64x16384xf32> %p = linalg.generic ins(%y)
-    outs(%zeros : tensor<64xf32>) { addf }       // reduces the second loop %s = linalg.generic
-    ins(%p) outs(%o : tensor<f32>) { addf }
+    %y = tensor.expand_shape %x [[0, 1]] : tensor<64x16384xf32>
+    %p = linalg.generic ins(%y) outs(%zeros : tensor<64xf32>) { addf }    // reduces the second loop
+    %s = linalg.generic ins(%p) outs(%o : tensor<f32>) { addf }
 
-The order of the sum changes, so `fp=strict` goes without. It leaves alone: what makes enough
-workgroups, short or dynamic reductions, operands that are not indexed by the plain loop (a
-window), and bodies that ask for an index or whose combiner is not known. IREE:
+The order of the sum changes, so the pass does not run with `fp=strict`. It skips ops with enough
+workgroups, short or dynamic reductions, operands that are not indexed by the plain loop (a window),
+and bodies that read a loop index or whose combiner is unknown. IREE:
 `iree-dispatch-creation-split-reduction-ops`.
 """
 
@@ -43,7 +43,7 @@ from irees.transforms.utils.tensors import TensorBuilder, is_static
 
 
 def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
-    """The loop to cut and into how many slices, or None."""
+    """Returns the loop to split and the number of slices, or None."""
     kinds, sizes = iterators(op), static_ranges(op)
     reductions = [i for i, kind in enumerate(kinds) if kind == "reduction"]
     if not reductions or not all(is_static(v) for v in op.operands):
@@ -62,7 +62,7 @@ def slices_of(op: linalg.GenericOp, workgroups: int) -> tuple[int, int] | None:
 
 
 def is_plain(op: linalg.GenericOp, loop: int) -> bool:
-    """Whether every input is indexed by the loop alone, once, or not at all."""
+    """Whether every input indexes at most one dim by the loop, as a plain index."""
     for indexing in maps(op)[: len(op.inputs)]:
         moving = [e for e in indexing.results if loop in e.used_dims()]
         if len(moving) > 1 or not all(isinstance(e, AffineDimExpr) for e in moving):
@@ -71,7 +71,7 @@ def is_plain(op: linalg.GenericOp, loop: int) -> bool:
 
 
 def split(op: linalg.GenericOp, loop: int, count: int, folds: list[Operation]) -> None:
-    """A reduction  =>  one of each slice, and one of their results"""
+    """reduce(x)  =>  reduce(reduce of each slice of x)"""
     b, block = TensorBuilder(op), op.body.block
 
     def moved(expr: AffineExpr) -> list[AffineExpr]:
@@ -116,7 +116,7 @@ def split(op: linalg.GenericOp, loop: int, count: int, folds: list[Operation]) -
 
 @dataclass(frozen=True)
 class SplitReductionsPass(ModulePass):
-    """Long reductions with few results run in slices."""
+    """Splits long reductions with few results into parallel slices."""
 
     name = "irees-split-reductions"
 

@@ -1,13 +1,13 @@
 """
-Cuts the rows of sort and topk that are too long for one workgroup into runs, and joins those.
+Splits rows of sort and topk that are too long for one workgroup into runs, and merges the runs.
 
-A workgroup of a GPU sorts a row in its shared memory. A longer row would be sorted by one workgroup
-in slow memory while the others are idle. So its runs are rows of their own:
+A workgroup of a GPU sorts a row in shared memory. A row that does not fit would be sorted by one
+workgroup in global memory while the others are idle. So each run becomes a row:
 
     %r:2 = iree_linalg_ext.sort dimension(0) outs(%x, %i : tensor<8192xf32>, tensor<8192xi64>)
   =>
     %s:2 = iree_linalg_ext.sort dimension(1) outs(tensor<2x4096xf32>, tensor<2x4096xi64>)
-    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { of two runs merged, this one }
+    %r:2 = linalg.generic outs(tensor<8192xf32>, tensor<8192xi64>) { element of two merged runs }
 
     %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(%x : tensor<8192xf32>) outs(8xf32, 8xi32)
   =>
@@ -15,18 +15,18 @@ in slow memory while the others are idle. So its runs are rows of their own:
     %n = %q + 4096 * run
     %v, %w = iree_linalg_ext.topk_v2 dimension(0) ins(tensor<16xf32>, tensor<16xi32>: %p, %n)
 
-Runs are merged two by two. Every element of the result is found by itself: a binary search tells
-how many of the first n of the result come from the first run (merge path: Odeh et al., 2012). Of
-equal elements those of the first run come first, so the order is the one of a stable sort, and
-every result keeps its bits.
+Runs are merged pairwise. Each element of the result is computed independently: a binary search
+finds how many of the first n results come from the first run (merge path: Odeh et al., 2012). Among
+equal elements, those of the first run come first. So the order is that of a stable sort, and the
+result is bit-identical.
 
-A topk of more than a quarter of a run is the first part of a sort.
+A topk with k above a quarter of a run becomes a sort and a slice.
 
-Left alone: rows of unknown length, or of one that has no divisor of a good size, and comparators
-that are not those of numbers. And a topk with a row for every multiprocessor: a workgroup finds
-the first of a row by its digits without a copy of it, so that no row is too long for that. And a
-sort of keys with digits: several workgroups sort a long row together (`irees-gpu-lower-sorts`),
-with five accesses per element and digit. A merge has two per element for each doubling of the runs.
+The pass skips rows of dynamic length, lengths without a suitable divisor, and comparators that are
+not a plain comparison of numbers. It also skips a topk with at least one row per multiprocessor: a
+workgroup selects the top k of a row by radix select without a copy of the row, at any length. It
+also skips radix sorts: several workgroups sort a long row together (`irees-gpu-lower-sorts`), with
+five memory accesses per element and digit. A merge needs two per element and doubling of the runs.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, is_static
 
 DIGITS = (8, 16, 32, 64)
-"""Bits of keys that can be taken digit by digit."""
+"""Key widths, in bits, that radix sort and radix select support."""
 
 
 def run_of(length: int, longest: int) -> int | None:
-    """The longest run that divides a row, or None where it would be short."""
+    """Returns the longest run that divides a row, or None if all divisors are too short."""
     for run in range(longest, longest // NVIDIA.shortest_run_ratio, -1):
         if length % run == 0:
             return run
@@ -68,7 +68,7 @@ def run_of(length: int, longest: int) -> int | None:
 
 
 def is_enough(op: ext.TopkV2Op, workgroups: int) -> bool:
-    """Whether there are rows for all workgroups, of keys that have digits."""
+    """Whether a topk has a row for each workgroup, and keys that radix select supports."""
     kind = op.values.type
     assert isinstance(kind, TensorType)
     rows = prod(s for d, s in enumerate(kind.get_shape()) if d != op.dimension.value.data)
@@ -76,14 +76,14 @@ def is_enough(op: ext.TopkV2Op, workgroups: int) -> bool:
 
 
 def has_digits(op: ext.SortOp) -> bool:
-    """Whether it sorts keys by digits, for which no row is too long."""
+    """Whether radix sort supports the keys; it sorts rows of any length."""
     key = op.outputs[Order.of(op.body.block).operand or 0].type
     assert isinstance(key, TensorType)
     return getattr(key.element_type, "bitwidth", 0) in DIGITS
 
 
 def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str | None:
-    """Why rows are not cut, or None; the empty string where they need not be."""
+    """Returns why rows cannot be split; "" if they need not be split, None if they are split."""
     kind, dim = op.operands[0].type, op.dimension.value.data
     if not isinstance(kind, TensorType):
         return ""
@@ -91,9 +91,9 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str
     if 0 <= length <= longest:
         return ""
     if not all(is_static(v) for v in op.operands if isinstance(v.type, TensorType)):
-        return "the length of a row is not known"
+        return "rows of dynamic length"
     if Order.of(op.body.block).operand is None:
-        return "the comparator is not one of numbers"
+        return "the comparator is not a plain comparison of numbers"
     if isinstance(op, ext.TopkV2Op) and is_enough(op, workgroups):
         return ""
     if isinstance(op, ext.SortOp) and has_digits(op):
@@ -101,12 +101,12 @@ def why_not(op: ext.SortOp | ext.TopkV2Op, longest: int, workgroups: int) -> str
     if run_of(length, longest) is None:
         return f"{length} has no divisor from {longest // NVIDIA.shortest_run_ratio} to {longest}"
     if isinstance(op, ext.TopkV2Op) and not op.is_sorted:
-        return "it is not in order"
+        return "the topk is not sorted"
     return None
 
 
 def split_topk(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[SSAValue]:
-    """topk  =>  the topk of what the topk of each run keeps"""
+    """topk(x)  =>  topk(topk of each run of x)"""
     dim, best, order = op.dimension.value.data, op.output_values, op.body
     assert isinstance(best.type, TensorType)
     shape, values, where = list(best.type.get_shape()), op.values, op.indices
@@ -134,7 +134,7 @@ def split_topk(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[SSAValu
 
 
 def _first_of_sorted(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[SSAValue]:
-    """topk  =>  the first of the sorted values and of where they were"""
+    """topk  =>  the first k of the sorted values and of their positions"""
     dim, rank = op.dimension.value.data, op.values.type.get_num_dims()  # type: ignore[attr-defined]
     kind = i64 if op.output_indices is None else element_type(op.output_indices)
     shape = list(op.values.type.get_shape())  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ def _first_of_sorted(op: ext.TopkV2Op, longest: int, b: TensorBuilder) -> list[S
 
 
 def _run_of_topk(values: SSAValue, dim: int, k: int, longest: int) -> int | None:
-    """The run to cut rows into, or None where they are short or too little would go."""
+    """Returns the run length for a topk, or None if rows are short or k is too large for runs."""
     assert isinstance(values.type, TensorType)
     length = values.type.get_shape()[dim]
     run = None if length <= longest else run_of(length, longest)
@@ -165,7 +165,7 @@ def _topk(ins: Sequence[SSAValue], outs: Sequence[SSAValue], dim: int, order: Re
 
 
 def split_sort(op: ext.SortOp, longest: int, b: TensorBuilder) -> list[SSAValue]:
-    """sort  =>  the sort of each run, and merges"""
+    """sort(x)  =>  merges of the sorted runs of x"""
     sources = list(op.inputs) or list(op.outputs)
     return sorted_runs(sources, op.body, op.dimension.value.data, longest, b)
 
@@ -173,7 +173,7 @@ def split_sort(op: ext.SortOp, longest: int, b: TensorBuilder) -> list[SSAValue]
 def sorted_runs(
     sources: Sequence[SSAValue], order: Region, dim: int, longest: int, b: TensorBuilder
 ) -> list[SSAValue]:
-    """Rows in order: each run of them is sorted, and runs are merged two by two."""
+    """Returns sorted rows: sorts each run, then merges runs pairwise."""
     kind = sources[0].type
     assert isinstance(kind, TensorType)
     length = kind.get_shape()[dim]
@@ -192,7 +192,7 @@ def sorted_runs(
 def merged(
     rows: Sequence[SSAValue], order: Order, dim: int, width: int, length: int, b: TensorBuilder
 ) -> list[SSAValue]:
-    """Rows whose runs of `width` are in order  =>  those whose runs of twice that are"""
+    """rows with sorted runs of `width`  =>  rows with sorted runs of 2 * width"""
     key = rows[order.operand or 0]
     kind = key.type
     assert isinstance(kind, TensorType)
@@ -217,7 +217,7 @@ def merged(
         number = s.sub(point, start)
         low = s.maximum(0, s.sub(number, second))
         high = s.minimum(number, first)
-        # How many of the first `number` come from the first run.
+        # Binary search: how many of the first `number` results come from the first run.
         steps = (2 * width).bit_length()
         loop, _, c = for_loop(s, 0, steps, 1, [s.value(low), s.value(high)])
         low, high = loop.arguments
@@ -252,12 +252,12 @@ def _true(at: IndexBuilder) -> SSAValue:
 
 @dataclass(frozen=True)
 class SplitSortsPass(ModulePass):
-    """Long rows are sorted in runs, and those merged."""
+    """Splits long rows of sort and topk into runs, and merges these."""
 
     name = "irees-split-sorts"
 
     longest: int = NVIDIA.sorted_row
-    """Elements of a row that one workgroup sorts."""
+    """Maximum elements of a row that one workgroup sorts."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         gpu = target_of(op).gpu

@@ -1,11 +1,11 @@
 """
 Replaces expensive functions of one loop index by tables.
 
-Resampling computes for every element from which source row and column it comes, and with which
-weight: a division or a product of floats, a rounding, a conversion to an integer, a clamp. Each of
-these values depends on one loop of the op, so an image of H x W has H + W different ones and
-computes 2 * H * W. The pass computes them in an op of their own over that loop. With static sizes
-`irees-fold-constants`, which runs next, evaluates it: the table is a constant.
+Resampling computes a source row, a source column and a weight for every element: a division or a
+product of floats, a rounding, a conversion to an integer, a clamp. Each value depends on only one
+loop, so an H x W image has H + W distinct values but computes 2 * H * W. The pass computes them in
+a separate op over that loop. With static sizes, `irees-fold-constants` runs next and evaluates the
+op to a constant table.
 
     %r = linalg.generic outs(%o : tensor<64x128x128xf32>) {
       %i = linalg.index 1 : index
@@ -21,14 +21,14 @@ computes 2 * H * W. The pass computes them in an op of their own over that loop.
 
 The same holds for positional encodings, powers of a decay, and windows of a spectrum.
 
-A value is tabulated if it depends on one loop and on constants only, if an op in it costs more than
-the load of a table (`EXPENSIVE`), and if an op that depends on more reads it. A value that one
-cheap op computes from tabulated values is computed from those.
+The pass tabulates a value if it depends only on one loop and constants, if its computation contains
+an op that costs more than a table load (`EXPENSIVE`), and if an op that depends on other values
+uses it. A value that is one cheap op away from tabulated values is computed from these.
 
-The pass leaves alone: reductions, whose bodies other passes match; ops of a single loop, which
-compute each value once anyway; ops that would have more operands than a kernel takes; GPUs, whose
-threads compute indices while they wait for memory. It runs behind elementwise fusion, which would
-undo it. IREE hoists only uniform values (`iree-util-hoist-into-globals`).
+The pass skips reductions, whose bodies other passes match; ops with a single loop, which compute
+each value once anyway; ops that would exceed the operand limit of a kernel; and GPUs, which hide
+index arithmetic behind memory latency. It runs after elementwise fusion, which would undo it. IREE
+hoists only uniform values (`iree-util-hoist-into-globals`).
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ DIVISIONS = frozenset(
     arith.divsi arith.divui arith.remsi arith.remui arith.floordivsi arith.ceildivsi arith.ceildivui
     """.split()
 )
-"""Integer divisions; C compilers multiply instead where the divisor is a constant."""
+"""Integer divisions; C compilers strength-reduce those by a constant."""
 
 INDEX_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a value of the body depends on: at most one loop, and how expensive it is."""
+    """The loop that a value of the body depends on, if any, and whether it is expensive."""
 
     loop: int | None
     expensive: bool
@@ -180,7 +180,7 @@ def _size_of_loop(op: linalg.GenericOp, loop: int) -> Size:
 
 
 def repeats(op: linalg.GenericOp, loop: int) -> bool:
-    """Whether other loops repeat what depends on a loop."""
+    """Whether another loop makes the op recompute values that depend only on `loop`."""
     return any(size != 1 for i, size in enumerate(static_ranges(op)) if i != loop)
 
 
@@ -214,7 +214,7 @@ def _erase_unused(block: Block) -> None:
 
 @dataclass(frozen=True)
 class TabulateIndexExpressionsPass(ModulePass):
-    """Expensive functions of one loop index become tables."""
+    """Replaces expensive functions of one loop index by tables."""
 
     name = "irees-tabulate-index-expressions"
 
@@ -234,7 +234,7 @@ class TabulateIndexExpressionsPass(ModulePass):
             if not found:
                 continue
             if len(inner.operands) + len(found) > COMMON.kernel_operands:
-                text = f"{len(found)} tables, and a kernel takes {COMMON.kernel_operands} operands"
+                text = f"{len(found)} tables exceed {COMMON.kernel_operands} kernel operands"
                 remark("missed", self.name, inner, text)
                 continue
             if may_rewrite(self.name, inner, "functions of a loop index"):

@@ -1,8 +1,8 @@
 """
-Sums halves in f32, and rounds once.
+Widens f16 and bf16 accumulators of reductions to f32, and rounds once at the end.
 
-A sum whose accumulator is f16 or bf16, as JAX and StableHLO write their products, loses a digit at
-each step, and no processor adds so: those that multiply halves add them up in f32.
+JAX and StableHLO write products with f16 or bf16 accumulators, which round at every addition. No
+processor computes like this: dot-product instructions for halves accumulate in f32.
 
     %r = linalg.generic ins(%a, %b : bf16) outs(%c : bf16) {
       %p = arith.mulf %x, %y : bf16
@@ -16,10 +16,10 @@ each step, and no processor adds so: those that multiply halves add them up in f
     }
     %r = "truncf"(%t)
 
-A product of two halves is exact in f32. What is added is widened only: where it is no product,
-it has been rounded to half before, as the program says. A maximum loses nothing, and is found in
-f32 too, of which there are vectors. With `fp=strict` none of this is done. IREE computes halves
-in f32 on CPUs and rounds what leaves registers (`ConvertBf16ArithToF32`).
+A product of two halves is exact in f32. A term that is not a product is still rounded to half, as
+written in the program, and then widened. A maximum is exact in either type; it is widened too,
+because f32 has vector instructions. The pass does not run with `fp=strict`. IREE computes halves in
+f32 on CPUs and rounds values when they are stored (`ConvertBf16ArithToF32`).
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ NAME = "irees-widen-accumulators"
 
 
 def is_narrow(kind: Attribute) -> bool:
-    """Whether a type is a float of less bits than f32."""
+    """Whether a type is a float of fewer bits than f32."""
     return isa(kind, AnyFloat) and isinstance(kind, FixedBitwidthType) and kind.bitwidth < 32
 
 
 def fold_of_halves(op: linalg.GenericOp) -> Operation | None:
-    """What folds a value into the one output of a reduction, if that is of halves."""
+    """Returns the combiner of a reduction with a single output of a narrow float, or None."""
     if is_parallel(op) or len(op.outputs) != 1 or not is_narrow(element_type(op.outputs[0])):
         return None
     folds = combiners(op)
@@ -124,7 +124,7 @@ def widen(op: linalg.GenericOp) -> bool:
 
 @dataclass(frozen=True)
 class WidenAccumulatorsPass(ModulePass):
-    """Sums of halves are computed in f32."""
+    """Widens narrow float accumulators to f32."""
 
     name = "irees-widen-accumulators"
 

@@ -1,8 +1,9 @@
 """
-Computes in f32 what is written as arithmetic on halves, and rounds it.
+Converts f16 and bf16 arithmetic to f32 arithmetic with explicit widening and rounding.
 
-Few processors add f16, none but GPUs bf16: they widen, compute, and round. Said in the IR, this has
-vectors as any other arithmetic has, and roundings that follow each other can go.
+Few CPUs have f16 arithmetic, and none has bf16 arithmetic: they widen, compute, and round. With
+these casts in the IR, the arithmetic vectorizes like any other, and redundant roundings can be
+removed.
 
     linalg.generic ins(%x, %y : bf16) outs(%e : bf16) {
       %0 = arith.addf %a, %b : bf16
@@ -13,13 +14,13 @@ vectors as any other arithmetic has, and roundings that follow each other can go
       %1 = math.exp (extf (truncf %0)) : f32
       linalg.yield (truncf %1) : bf16
 
-With `elide` a value that was rounded to a half only to be widened again is not rounded, as
-compilers for PyTorch do it; the pipeline asks for that unless `fp` is strict. Without it results
-are the same bits: sums, products, quotients and roots of halves in f32 round to what they are in
-half (Figueroa, 1995), and functions of halves are defined so.
+With `elide`, a value that is rounded to half and immediately widened again is not rounded, as in
+other compilers for PyTorch; the pipeline sets it unless `fp` is strict. Without `elide`, results
+are bit-identical: sums, products, quotients and square roots of halves, computed in f32 and rounded
+to half, equal the half results (Figueroa, 1995), and functions of halves are defined this way.
 
-Reductions into halves are left alone: their order of roundings is what they say
-(`irees-widen-accumulators` changes that). MLIR: `arith-emulate-unsupported-floats`; IREE:
+The pass skips reductions into halves, whose sequence of roundings is part of their semantics
+(`irees-widen-accumulators` changes it). MLIR: `arith-emulate-unsupported-floats`; IREE:
 `ConvertBf16ArithToF32`.
 """
 
@@ -43,11 +44,11 @@ from irees.transforms.utils.structured import element_type, is_parallel
 NAME = "irees-widen-half-arith"
 HALVES = BFloat16Type | Float16Type
 MOVES = (arith.ConstantOp, arith.ExtFOp, arith.TruncFOp, arith.BitcastOp)
-"""What does with halves nothing that needs more digits."""
+"""Ops of arith that need no widening: constants, casts to and from halves, and bitcasts."""
 
 
 def computes_halves(op: Operation) -> bool:
-    """Whether an op of a body is arithmetic on halves."""
+    """Whether an op of a body does arithmetic on f16 or bf16."""
     if op.name.split(".")[0] not in ("arith", "math") or isinstance(op, MOVES) or op.regions:
         return False
     return any(isinstance(v.type, HALVES) for v in (*op.operands, *op.results))
@@ -89,13 +90,13 @@ def elide_roundings(op: linalg.GenericOp) -> None:
 
 
 def reduces_halves(op: linalg.GenericOp) -> bool:
-    """Whether an op folds values into halves."""
+    """Whether an op is a reduction with f16 or bf16 accumulators."""
     return not is_parallel(op) and any(isinstance(element_type(o), HALVES) for o in op.outputs)
 
 
 @dataclass(frozen=True)
 class WidenHalfArithPass(ModulePass):
-    """Arithmetic on halves in the bodies of structured ops is done in f32."""
+    """Converts f16 and bf16 arithmetic in bodies of structured ops to f32."""
 
     name = "irees-widen-half-arith"
 

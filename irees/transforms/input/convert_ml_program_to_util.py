@@ -35,7 +35,7 @@ from irees.errors import UnsupportedError
 def convert_global(op: ml_program.GlobalOp) -> util.GlobalOp:
     """ml_program.global @g(v) : t  =>  util.global @g : t = v"""
     if isinstance(op.value, UnregisteredAttr):
-        raise UnsupportedError("a global that is defined elsewhere", op=op, hint="give it a value")
+        raise UnsupportedError("an external global", op=op, hint="give it an initial value")
     visibility = op.properties.get("sym_visibility")
     return util.GlobalOp(
         op.sym_name.data,

@@ -118,7 +118,9 @@ class ConvertScatter(RewritePattern):
         dims = tuple(op.dimension_map.get_values())
         if sorted(dims) != list(range(len(dims))):
             raise UnsupportedError(
-                f"a scatter at dims {list(dims)}", op=op, hint="transpose so that they lead"
+                f"a scatter at dims {list(dims)}",
+                op=op,
+                hint="transpose so that the indexed dims lead",
             )
         updates, indices = op.inputs
         new = ext.ScatterOp.of(
@@ -148,7 +150,7 @@ def _without_windows(
             "a scatter of windows that are not of size 1", op=op, hint="give one index per element"
         )
     if not isinstance(type_, TensorType):
-        raise UnsupportedError("a scatter of windows in memory", op=op)
+        raise UnsupportedError("a scatter of windows on memrefs", op=op)
     rest = range(1 + windows, len(shape))
     groups = [list(range(1 + windows)), *([dim] for dim in rest)]
     collapse = tensor.CollapseShapeOp.build(
@@ -172,7 +174,7 @@ class ConvertAttention(RewritePattern):
     def match_and_rewrite(self, op: tm_tensor.AttentionOp, rewriter: PatternRewriter) -> None:
         query = op.inputs[0].type
         if not isinstance(query, TensorType) or not isinstance(query.element_type, AnyFloat):
-            raise UnsupportedError("attention on other than floating point tensors", op=op)
+            raise UnsupportedError("attention on tensors that are not floating point", op=op)
         element, head = query.element_type, query.get_shape()[-1]
         if op.scale is not None:
             scale = op.scale.value.data
@@ -180,7 +182,7 @@ class ConvertAttention(RewritePattern):
             scale = 1.0 / math.sqrt(max(head, 1))
         else:
             raise UnsupportedError(
-                "attention with a dynamic head size and no scale", op=op, hint="give the scale"
+                "attention with a dynamic head size and no scale", op=op, hint="pass the scale"
             )
         constant = arith.ConstantOp(FloatAttr(scale, element))
 

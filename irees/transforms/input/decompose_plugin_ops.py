@@ -5,11 +5,11 @@ Decomposes ops of plug-ins into structured ops.
   =>
     %r = linalg.generic ... ins(%x) { x / (1 + |x|) }
 
-The plug-in's interface of the op (`irees.interfaces`) builds the ops. They may contain ops of a
-plug-in again, which are decomposed in turn. The pass runs at the end of the input phase, so that
-all following passes only see ops of irees: they fuse, check and distribute them as usual. `plugins`
-names the plug-ins that take part, by default all. With `keep-evaluated`, ops stay that the
-interpreter can evaluate. MLIR:
+The interface that the plug-in implements for the op (`irees.interfaces`) builds the structured ops.
+These may contain plug-in ops, which are decomposed in turn. The pass runs at the end of the input
+phase, so all later passes see only irees ops, and fuse, check and distribute them as usual.
+`plugins` lists the enabled plug-ins (default: all). With `keep-evaluated`, ops that the interpreter
+can evaluate stay. MLIR:
 `AggregatedOpInterface::decomposeOperation`.
 """
 
@@ -42,7 +42,7 @@ def decompose(op: Operation, model: Any) -> None:
     """
     acme.op(%x)  =>  the ops that its interface builds
 
-    Raises PluginError if the interface fails, or returns other types than those of the results.
+    Raises PluginError if the interface fails or returns values of other types than the results.
     """
     with blamed(op, "to_structured"):
         values: Sequence[SSAValue] = list(model.to_structured(op, TensorBuilder(op)))
@@ -83,12 +83,12 @@ class DecomposePluginOpsPass(ModulePass):
         return model
 
     def _check(self, op: Operation) -> None:
-        """Raises PluginError for an op with loops of its own that kernels could not contain."""
+        """Raises PluginError for an op with its own loops that cannot be in a kernel."""
         if model_of(op, self.plugins) is None:
-            raise PluginError("the plug-in of this op is left out of this compilation", op=op)
+            raise PluginError("the plug-in of this op is not enabled for this compilation", op=op)
         reason = why_not_in_loops(op)
         if reason is not None:
             raise PluginError(f"an op with loops of its own {reason}", op=op)
         if domain_of(op) is None:
-            hint = "return its loops: they say which sizes must be equal"
+            hint = "return its loops: they define which sizes must be equal"
             raise PluginError("domain returns nothing", op=op, hint=hint)

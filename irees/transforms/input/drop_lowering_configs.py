@@ -40,4 +40,9 @@ class DropLoweringConfigsPass(ModulePass):
         for inner in op.walk():
             for key in [k for k, value in inner.attributes.items() if is_config(value)]:
                 del inner.attributes[key]
-                remark("missed", self.name, inner, f"{key!r} is for kernels of IREE: ignored")
+                remark(
+                    "missed",
+                    self.name,
+                    inner,
+                    f"ignored {key!r}: it configures IREE's code generation",
+                )

@@ -15,12 +15,12 @@ Each buffer has a current value, which every write replaces: a store becomes `te
 or a linalg op a new tensor. A read of a view (`memref.subview`, `cast`, `expand_shape`,
 `collapse_shape`) is a slice or a reshape of the current value of its buffer, and a write to it an
 insertion. Loops and branches carry the values of the buffers that they write. As tensors, the
-program has all optimizations and checks, and its arguments are written in place
+program gets all optimizations and checks, and its arguments are updated in place
 (`irees.updates`), so two of them must not share memory. On a GPU, whose arguments are copies, or
 without `in-place`, the new values are results.
 
-Other ops on buffers, such as vector loads and while loops, are refused. The inverse of MLIR's
-one-shot bufferization.
+The pass raises an error for other ops on buffers, such as vector loads and while loops. It is the
+inverse of MLIR's one-shot bufferization.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def may_be(source: Attribute, kind: TensorType) -> bool:
 
 
 def is_ranked(view: Operation) -> bool:
-    """Whether a view is of a buffer of known rank, and is one."""
+    """Whether a view and its source both have a known rank."""
     return all(isinstance(v.type, MemRefType) for v in (view.operands[0], view.results[0]))
 
 
@@ -93,7 +93,7 @@ def has_buffers(op: Operation) -> bool:
 
 
 def root(buffer: SSAValue) -> SSAValue:
-    """Returns the buffer that a chain of views shows."""
+    """Returns the buffer at the root of a chain of views."""
     while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
         buffer = buffer.op.operands[0]
     return buffer
@@ -113,11 +113,11 @@ def written(op: Operation) -> list[SSAValue]:
 
 
 def refused(op: Operation | Block) -> UnsupportedError:
-    """Returns the error for an op that has no form on tensors, or for a block with a buffer."""
+    """Returns the error for an op without a tensor equivalent, or for a block with a buffer."""
     inner = op.parent_op() if isinstance(op, Block) else op
     name = "it" if inner is None else inner.name
     return UnsupportedError(
-        f"programs on buffers are compiled without {name} on a memref",
+        f"{name} on a memref is not supported",
         op=inner,
         hint="write it on tensors, or with linalg, memref and scf.for",
     )
@@ -125,7 +125,7 @@ def refused(op: Operation | Block) -> UnsupportedError:
 
 @dataclass
 class Raiser:
-    """Rewrites one function of one block."""
+    """Rewrites a function with a single block."""
 
     current: dict[SSAValue, SSAValue] = field(default_factory=dict)
     """Buffer => its value. Views are not in it."""
@@ -159,7 +159,7 @@ class Raiser:
         sizes: Sequence[SSAValue],
         b: TensorBuilder,
     ) -> SSAValue:
-        """Reshapes a tensor as a view does, or back: to a type, with its dynamic sizes."""
+        """Reshapes a tensor to type `kind` with these dynamic sizes, as a view does or back."""
         assert isinstance(source.type, TensorType)
         if len(kind.get_shape()) < len(source.type.get_shape()):
             op: Operation = tensor.CollapseShapeOp.create(
@@ -179,7 +179,7 @@ class Raiser:
         return b.insert(op).results[0]
 
     def write(self, buffer: SSAValue, value: SSAValue, b: TensorBuilder) -> None:
-        """Replaces the value of a buffer, or the part of it that a view shows."""
+        """Replaces the value of a buffer, or the part that a view covers."""
         if buffer in self.current:
             self.current[buffer] = value
             return
@@ -375,7 +375,7 @@ def _check_layouts(function: func.FuncOp, buffers: Sequence[BlockArgument]) -> N
 
 
 def _retype(function: func.FuncOp, terminator: func.ReturnOp, added: int) -> None:
-    """Gives a function the types of its block and terminator, which has `added` results more."""
+    """Updates a function's type to its block and terminator, which has `added` extra operands."""
     function.function_type = FunctionType.from_lists(
         [a.type for a in function.body.block.args], [v.type for v in terminator.operands]
     )
@@ -390,7 +390,7 @@ def _retyped(argument: BlockArgument) -> SSAValue:
 
 
 def _erase_unread(block: Block) -> None:
-    """Erases views and allocations, which nothing reads any more."""
+    """Erases views and allocations without uses."""
     for op in reversed(list(block.walk())):
         if isinstance(op, (*VIEWS, memref.AllocOp, memref.AllocaOp)) and not op.results[0].uses:
             Rewriter.erase_op(op)
@@ -402,7 +402,7 @@ def functions_on_buffers(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def writes_arguments(module: ModuleOp) -> bool:
-    """Whether a function writes into a memref that it is given."""
+    """Whether a function writes to a memref argument."""
     functions = functions_on_buffers(module)
     ops = (op for function in functions for op in function.walk())
     roots = (root(value) for op in ops for value in written(op))

@@ -5,7 +5,7 @@ Later passes work on tensor values and would silently drop an op on memrefs.
 
     %t = memref.alloc() : memref<4xf32>
   =>
-    error: programs on buffers are not compiled: this op has a memref<4xf32>
+    error: memrefs are not supported in the input: this op has a memref<4xf32>
 
 `irees-raise-buffers` raised functions on memrefs to tensors; this pass rejects what is left. A
 linalg op on memrefs has no results, so dead code elimination would erase it. The pass also rejects
@@ -81,9 +81,9 @@ def fault(kind: Attribute) -> tuple[str, str] | None:
     """Returns an error text and a hint for an unsupported type, None for a supported type."""
     number = kind.element_type if isinstance(kind, TensorType | UnrankedTensorType) else kind
     if isinstance(number, MemRefType | UnrankedMemRefType):
-        return f"programs on buffers are not compiled: this op has a {kind}", BUFFERS
+        return f"memrefs are not supported in the input: this op has a {kind}", BUFFERS
     if isinstance(number, IntegerType) and number.signedness.data != Signedness.SIGNLESS:
-        return f"integers with a sign are not compiled: this op has a {kind}", SIGNED
+        return f"integer types with signedness are not supported: this op has a {kind}", SIGNED
     return None
 
 
@@ -91,10 +91,10 @@ def verify_place(op: Operation) -> None:
     """Raises UnsupportedError for an op that no later pass handles in this place."""
     if isinstance(op, ModuleOp):
         hint = "move its functions to the top level"
-        raise UnsupportedError("a module inside of another op is not compiled", op=op, hint=hint)
+        raise UnsupportedError("a module nested in another op is not supported", op=op, hint=hint)
     if isinstance(op, util.GlobalOp) and is_dynamic(op.type):
         raise UnsupportedError(
-            f"a global is memory of one size, but this is a {op.type}",
+            f"a global must have a static size, but this is a {op.type}",
             op=op,
             hint="give it a static type, or pass the tensor as an argument and a result",
         )
@@ -103,11 +103,11 @@ def verify_place(op: Operation) -> None:
     for inner in (each for region in op.regions for each in region.walk()):
         if isinstance(op, ext.CustomOp):
             if isinstance(inner, ext.IndexOp):
-                text = f"the index of the tile of {op.name} is not compiled"
+                text = f"the tile index of {op.name} is not supported"
                 raise UnsupportedError(text, op=inner)
         elif inner.name not in READ_TENSORS and has_tensor(inner):
-            text = f"the body of {op.name} computes one element, and this op has a tensor"
-            hint = "compute it before, and read elements of it"
+            text = f"the body of {op.name} computes one element, but this op has a tensor"
+            hint = "compute the tensor before the op, and extract its elements in the body"
             raise UnsupportedError(text, op=inner, hint=hint)
 
 

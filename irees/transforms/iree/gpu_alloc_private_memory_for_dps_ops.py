@@ -1,18 +1,18 @@
 """
 Allocates destinations of unused results in private memory of the thread.
 
-An op in destination-passing style has a destination for each result, even for one that is unused
-but that the op needs as scratch, such as the keys of a sort. Bufferized, such a destination would
-be an allocation in global memory, which kernels may not make.
+An op in destination-passing style has a destination for each result, even for an unused result
+that the op needs as scratch, such as the keys of a sort. After bufferization, such a destination
+would be an allocation in global memory, which is illegal in kernels.
 
     %s:2 = iree_linalg_ext.sort outs(%keys, %places)                   // only %s#1 is used
   =>
     %p = bufferization.alloc_tensor() copy(%keys) {memory_space = #gpu.address_space<private>}
     %s:2 = iree_linalg_ext.sort outs(%p, %places)
 
-Only destinations of fewer than 32 elements, dynamic dims not counted, since private memory is
-small. The irees pipeline plans scratch of any size for such results; this pass is for IREE's form
-of kernels. IREE: `iree-codegen-gpu-alloc-private-memory-for-dps-ops`.
+The pass only handles destinations of fewer than 32 elements, ignoring dynamic dims, because private
+memory is small. The irees pipeline plans scratch of any size for such results; this pass is for
+IREE's form of kernels. IREE: `iree-codegen-gpu-alloc-private-memory-for-dps-ops`.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
             continue
         source = sources[loop]
         if source is None:
-            return f"loop {loop} has no operand that says how far it runs"
+            return f"loop {loop} has no operand that defines its trip count"
         if size == DYNAMIC_INDEX:
             bound = ValueBounds().constant_bounds(op.operands[source[0]], source[1])[1]
             if bound is None or bound > LARGEST:
@@ -137,10 +137,10 @@ def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
     if trapping:
         return f"{trapping[0]} may not be computed in the padding"
     if not all(is_side_effect_free(o) or isinstance(o, linalg.YieldOp) for o in op.body.block.ops):
-        return "its body has an effect"
+        return "its body has side effects"
     reduced = tuple(loop for loop in ends if kinds[loop] != "parallel")
     if reduced and not isinstance(op, linalg.GenericOp) and _pad_values(op, reduced) is None:
-        return "its body is hidden; irees-generalize-linalg-named-ops shows it"
+        return "it is a named op; run irees-generalize-linalg-named-ops first"
     return Padding(ends, reduced)
 
 

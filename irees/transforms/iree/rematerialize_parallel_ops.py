@@ -12,10 +12,11 @@ its operands needs no memory.
     %s = linalg.generic {addf(exp(x - m)) over d1} ins(%x, %m)
     %r = linalg.generic {exp(x - m) / s} ins(%x, %m, %s)
 
-Three conditions, two with a remark: the consumer has more than one iteration; the producer's body
-captures only constants (a gather is not repeated); and all consumers are structured ops, since any
-other would keep the producer alive and the work would only double. The irees pipeline tiles
-producers inside their consumers instead; this pass is for footprints that do not fit even so. IREE:
+There are three conditions, two with a remark: the consumer has more than one iteration; the
+producer's body captures only constants (a gather is not repeated); and all consumers are structured
+ops, since any other consumer would keep the producer alive and the work would only double. The
+irees pipeline tiles producers inside their consumers instead; this pass is for footprints that do
+not fit even then. IREE:
 `iree-codegen-rematerialize-parallel-ops`.
 """
 
@@ -64,7 +65,7 @@ def missed(producer: linalg.GenericOp) -> str | None:
     if captures(producer):
         return "its body reads a value from outside"
     if not all(isinstance(u.operation, Structured) for u in producer.res[0].uses):
-        return "a reader that is no structured op would keep it"
+        return "a consumer that is not a structured op would keep it alive"
     return None
 
 
@@ -79,17 +80,17 @@ def rematerialize(op: linalg.GenericOp) -> linalg.GenericOp | None:
         if producer.parent_block() is not op.parent_block():
             continue
         if (reason := missed(producer)) is not None:
-            remark("missed", NAME, op, f"input {position} is kept: {reason}")
+            remark("missed", NAME, op, f"input {position} is not rematerialized: {reason}")
             continue
         new = fuse(producer, op, position)
         if new is None:
-            remark("missed", NAME, op, f"input {position} is kept: it bounds a loop")
+            remark("missed", NAME, op, f"input {position} is not rematerialized: it bounds a loop")
             continue
         Rewriter.insert_op(new, InsertPoint.before(op))
         Rewriter.replace_op(op, [], new.results)
         if not producer.res[0].uses:
             Rewriter.erase_op(producer)
-        remark("passed", NAME, new, f"input {position} is computed where it is read")
+        remark("passed", NAME, new, f"input {position} is rematerialized")
         return new
     return None
 

@@ -70,7 +70,7 @@ def missed(op: Structured, tiles: Sequence[int]) -> str | None:
         return f"{len(tiles)} tile sizes for {len(kinds)} loops"
     tiled = {loop for loop, tile in enumerate(tiles) if tile > 0}
     if any(kinds[loop] != "parallel" for loop in tiled):
-        return "a loop that is reduced is no loop of workgroups"
+        return "a reduction loop cannot be distributed to workgroups"
     if not all(isinstance(o.type, TensorType) for o in op.outputs):
         return "it does not write tensors"
     for position, indexing in enumerate(maps(op)):
@@ -183,7 +183,7 @@ class TileOfOps:
                 return None
             into = [self.destination(op, k, ranges) for k in range(len(op.outputs))]
             self.done[key] = self.compute(op, ranges, into)
-            remark("passed", NAME, op, "computed in the tiles of its reader")
+            remark("passed", NAME, op, "fused into the tiles of its consumer")
         return self.done[key][value.index]
 
     def destination(self, op: Structured, number: int, ranges: Sequence[Range]) -> SSAValue:

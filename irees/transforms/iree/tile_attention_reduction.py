@@ -10,10 +10,10 @@ Tiles online attention along its keys, one block per iteration.
       scf.yield %y#0, %y#1, %y#2 }
 
 `irees-decompose-attention` then creates 256 scores per query, and no tensor has the size of all
-scores. Key indices in the region are offset by the start of the block. Runs after
-`irees-convert-attention-to-online-attention`. Left unchanged: memrefs, keys that are a single
-block, and keys along two dims. The pipeline does not run it: it saves memory but no time, since the
-steps of a block become separate kernels. IREE: tiling of `online_attention` by its `reduction` tile
+scores. Key indices in the region are offset by the start of the block. The pass runs after
+`irees-convert-attention-to-online-attention`. It skips memrefs, keys that fit in a single block,
+and keys along two dims. The pipeline does not run it: it saves memory but no time, since the steps
+of a block become separate kernels. IREE: tiling of `online_attention` by its `reduction` tile
 sizes (`OnlineAttentionOp::getTiledImplementation`). After Dao et al., "FlashAttention" (2022).
 """
 
@@ -45,13 +45,13 @@ from irees.transforms.utils.tensors import TensorBuilder
 def missed(op: ext.OnlineAttentionOp, scores: Scores | None, keys: int) -> str | None:
     """Returns why an op is not tiled, or None."""
     if scores is None or not all(isinstance(o.type, TensorType) for o in op.outputs):
-        return "it is none of tensors of floats"
+        return "its operands are not float tensors"
     if len(scores.over) != 1:
-        return "the keys have more than one dim"
+        return "there is more than one key dim"
     position = dims_of(op.indexing_maps.data[1].data).index(scores.over[0])
     assert isinstance(op.key.type, TensorType)
     if 0 <= op.key.type.get_shape()[position] <= keys:
-        return f"there are no more than {keys} keys"
+        return f"there are at most {keys} keys"
     return None
 
 

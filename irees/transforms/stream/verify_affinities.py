@@ -55,7 +55,7 @@ def _check_assigned(op: Operation) -> None:
         raise VerifyError(
             "does not have an affinity assigned",
             op=op,
-            hint=f"give it or an op around it one, or a default with `{DEFAULT}`",
+            hint=f"set one on the op or an ancestor, or a default with `{DEFAULT}`",
         )
 
 

@@ -1,1 +1,1 @@
-"""Passes that print what an analysis knows, for lit files."""
+"""Passes that print analysis results, for lit files."""

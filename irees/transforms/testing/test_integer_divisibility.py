@@ -1,5 +1,5 @@
 """
-What the divisibility analysis knows, written onto the ops that ask.
+Annotates test ops with the result of the divisibility analysis for their operand.
 
     %1 = arith.muli %0, %c12 : index
     %2 = "iree_unregistered.test_int_divisibility"(%1) : (index) -> index
@@ -8,9 +8,9 @@ What the divisibility analysis knows, written onto the ops that ask.
     %2 = "iree_unregistered.test_int_divisibility"(%1)
            {divisibility = "udiv = 12, sdiv = 12"} : (index) -> index
 
-For tests of `irees.analysis.divisibility`; no pipeline runs it. By default it reads the program as
-IREE's pass does, for which no integer overflows; with `wraps` a product such as the one above,
-which may, is known to be a multiple of 4 only. It leaves every other op alone. IREE:
+For tests of `irees.analysis.divisibility`; no pipeline runs the pass. By default, like IREE's pass,
+it assumes that integers do not overflow. With `wraps`, the product above is only known to be a
+multiple of 4, because it may overflow. Other ops are unchanged. IREE:
 `iree-util-test-integer-divisibility-analysis`.
 """
 

@@ -1,5 +1,5 @@
 """
-What the value bounds analysis knows, put in the place of the ops that ask.
+Replaces test ops by results of the value bounds analysis.
 
     %r = arith.minsi %a, %c4 : index
     %u = "test.reify_bound"(%r) {type = "UB"} : (index) -> (index)
@@ -8,14 +8,15 @@ What the value bounds analysis knows, put in the place of the ops that ask.
     %r = arith.minsi %a, %c4 : index
     %u = arith.constant 5 : index            // the remark: true
 
-For tests of `irees.analysis.value_bounds`; no pipeline runs it. `test.reify_bound` of a value (or
-of a `dim` of it) becomes the value that it equals (EQ), a lower bound (LB, closed) or an upper one
-(UB, open), of the values that it is made from; of function arguments with `reify-to-func-args`; a
-number with `constant` or as `test.reify_constant_bound`. `test.compare` of two values, or of two
-affine maps of values, is answered by a remark, true or false, and refused when neither is known.
+For tests of `irees.analysis.value_bounds`; no pipeline runs the pass. `test.reify_bound` of a value
+(or of a `dim` of it) becomes an equal value (EQ), a closed lower bound (LB) or an open upper bound
+(UB), computed from the operands of the value. With `reify-to-func-args` it is computed from
+function arguments; with `constant`, or for `test.reify_constant_bound`, it is a number.
+`test.compare` of two values, or of two affine maps of values, gives a remark, true or false, and an
+error if neither can be proved.
 
-By default index arithmetic is read as MLIR's pass reads it, without overflow; with `wraps` a bound
-that overflow could break is no bound. It leaves every other op alone. MLIR:
+By default, like MLIR's pass, the analysis assumes that index arithmetic does not overflow. With
+`wraps`, it drops bounds that overflow could violate. Other ops are unchanged. MLIR:
 `-test-affine-reify-value-bounds`.
 """
 
@@ -51,7 +52,7 @@ REIFY, CONSTANT, COMPARE = "test.reify_bound", "test.reify_constant_bound", "tes
 
 
 class _Emitter:
-    """Inserts ops before an op that compute a linear form."""
+    """Emits, before an op, the computation of a linear form."""
 
     def __init__(self, before: Operation, order: dict[object, int], *, use_arith: bool) -> None:
         self.before, self.order, self.use_arith = before, order, use_arith
@@ -74,7 +75,7 @@ class _Emitter:
         return self.insert(arith.IndexCastOp(value, IndexType()))
 
     def value(self, form: Linear) -> SSAValue:
-        """The value of a form, in the fewest ops."""
+        """Returns the value of a form, computed with the fewest ops."""
         if form.is_number:
             return self.number(form.constant)
         if len(form.terms) == 1 and form.terms[0][1] == 1 and not form.constant:
@@ -147,7 +148,7 @@ def _is_function_argument(variable: Variable) -> bool:
 
 @dataclass(frozen=True)
 class TestValueBoundsPass(ModulePass):
-    """Answers test ops about the bounds of values."""
+    """Replaces test ops by bounds of values, and comparisons by remarks."""
 
     name = "irees-test-value-bounds"
 

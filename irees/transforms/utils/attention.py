@@ -27,7 +27,7 @@ from irees.transforms.utils.tensors import (
 Attention = ext.AttentionOp | ext.OnlineAttentionOp
 
 WEIGHT_BITS = 16
-"""Width in bits of the values whose type the weights of the second product are rounded to."""
+"""If the values have this width in bits, the weights of the second product get their type."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Scores:
 
     @property
     def weights(self) -> Attribute:
-        """The type of the weights: that of values of 16 bits, and else `wide`."""
+        """The type of the weights: that of the values if it has 16 bits, else `wide`."""
         kind = element_type(self.op.value)
         return kind if isa(kind, AnyFloat) and kind.bitwidth == WEIGHT_BITS else self.wide
 

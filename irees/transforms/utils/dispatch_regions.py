@@ -161,7 +161,7 @@ def sort_block(block: Block, order: Order) -> None:
                 placed[stack.pop()] = None
                 continue
             if current in open_:
-                raise InternalError(f"{current.name} waits for its own results")
+                raise InternalError(f"{current.name} depends on its own results")
             open_.add(current)
             stack.extend(waiting)
     for op in ops:

@@ -60,17 +60,17 @@ def join_loops(op: linalg.GenericOp, joined: Groups, sizes: Mapping[int, Size]) 
 
 
 def check(op: linalg.GenericOp, joined: Groups) -> None:
-    """Raises Refused if loops cannot be joined, whatever the operands."""
+    """Raises Refused if loops cannot be joined for any operands."""
     kinds = iterators(op)
     if any(len({kinds[d] for d in group}) > 1 for group in joined):
-        raise Refused("a loop is a reduction, and the loop beside it is not")
+        raise Refused("adjacent loops differ in kind: one is a reduction")
     check_loops(op, {d for group in joined if len(group) > 1 for d in group})
 
 
 def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
     """
     Returns the dims of an operand that become one, and the new loop of each. Raises Refused if
-    the operand has some of the loops of a group, or not side by side.
+    the operand has only some of the loops of a group, or if they are not adjacent.
     """
     loops = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     axes: Dims = []
@@ -79,7 +79,7 @@ def joined_dims_of(map_: AffineMap, joined: Groups) -> tuple[Dims, list[int]]:
     while done < len(loops):
         number, group = next((n, g) for n, g in enumerate(joined) if loops[done] in g)
         if loops[done : done + len(group)] != list(group):
-            raise Refused("an operand has the loops in another order, or not all")
+            raise Refused("an operand lacks some of the loops or has them in another order")
         axes.append(list(range(done, done + len(group))))
         own.append(number)
         done += len(group)
@@ -107,7 +107,7 @@ def collapsed(value: SSAValue, axes: Dims, at: IndexBuilder) -> SSAValue:
 
 
 def filled(source, init: SSAValue, at: IndexBuilder) -> SSAValue:
-    """A fill of `init` with the number of another fill."""
+    """Returns `init` filled with the constant of another fill."""
     assert isinstance(source, linalg.GenericOp)
     assert isinstance(init.type, TensorType)
     rank = init.type.get_num_dims()
@@ -121,7 +121,7 @@ def expanded(
     result: SSAValue, old: SSAValue, axes: Dims, map_: AffineMap, sizes: Mapping[int, Size],
     at: IndexBuilder,
 ) -> SSAValue:  # fmt: skip
-    """expand(result), of the shape of the init that it had before"""
+    """expand(result), to the shape of the init before the join"""
     if not any(len(group) > 1 for group in axes):
         return result
     assert isinstance(old.type, TensorType)

@@ -225,7 +225,7 @@ def _branch(
 ) -> list[Lane]:
     """scf.if of a uniform condition  =>  scf.if with vector results"""
     if any(not moves_in_lanes(r.type) for r in op.results) or not op.results:
-        raise NotVectorizableError("a branch has a result that has no vectors")
+        raise NotVectorizableError("a branch result has no vector type")
     regions: list[Region] = []
     for region in op.regions:
         block = Block()
@@ -250,7 +250,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         kind = op.result.type
         if isinstance(kind, IntegerType) and kind.width.data < BYTE:
             # A vector may have more lanes than the type has values.
-            raise NotVectorizableError(f"lanes are not counted in {kind}")
+            raise NotVectorizableError(f"{kind} is too narrow for lane numbers")
         return Lane(
             insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA
         )
@@ -304,7 +304,7 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
         if op.parent is None or not any(o.name.startswith("math.") for o in op.parent.ops):
             # A lane-by-lane gather costs twice as much as the compiled scalar loop (measured). Only
             # vectorized math functions make up for that.
-            raise NotVectorizableError("a gather that feeds no math is no quicker with lanes")
+            raise NotVectorizableError("vectorizing a gather does not pay without math functions")
         return _gather(op, operands, lanes, insert)
     if last.kind is not Kind.IOTA:
         raise NotVectorizableError("a load of the same element in every lane is not varying")
@@ -338,7 +338,7 @@ def has_lanes(kind: Attribute) -> bool:
 
 
 def moves_in_lanes(kind: Attribute) -> bool:
-    """Whether vectors of a type are supported; those of halves only move, widen and round."""
+    """Whether vectors of a type are supported; vectors of halves only for moves and casts."""
     return has_lanes(kind) or isinstance(kind, HALVES)
 
 

@@ -98,7 +98,7 @@ class Access:
             found = [evaluate(e, values, map_.num_dims) for e in map_.results]
             values = [v for v in found if v is not None]
             if len(values) != rank:
-                raise Refused("an index divides by a value")
+                raise Refused("an index divides by a non-constant")
         elif op.name in _GATHERS:
             lanes, trailing = ({rank - 1: WITHIN}, 1) if rank else ({}, 0)
         elif op.name in _TRANSFERS:
@@ -124,7 +124,7 @@ class Access:
             place, source = self._collapse(view, inside), view.src
         elif isinstance(view, memref.CastOp):
             if not isinstance(view.source.type, MemRefType):
-                raise Refused("the rank of what is cast is not known")
+                raise Refused("the cast memref has an unknown rank")
             place, source = {dim: dim for dim in self.lanes}, view.source
         else:
             assert isinstance(view, memref.ReinterpretCastOp)
@@ -172,7 +172,7 @@ class Access:
         assert isinstance(view.result.type, MemRefType)
         sizes = mixed(view.static_output_shape.get_values(), view.output_shape)
         if len(sizes) != len(view.result.type.get_shape()):
-            raise Refused("the sizes of the expand are not known")
+            raise Refused("the sizes of the expand are unknown")
         group_of = {dim: at for at, group in enumerate(groups) for dim in group}
         place = self._placed({dim: group_of[dim] for dim in self.lanes}, len(groups))
         for dim, lanes in self.lanes.items():
@@ -226,7 +226,7 @@ class Access:
             return
         row = group[-1]
         if row == 1 or row == DYNAMIC_INDEX or lanes == WITHIN:
-            raise Refused(f"lanes along dim {dim} may leave a row of what it joins")
+            raise Refused(f"lanes along dim {dim} may leave a row of the collapsed dims")
         if row % lanes or not self.indices[dim].divisible(lanes):
             raise Refused(f"{lanes} lanes along dim {dim} may leave a row of {row}")
 
@@ -240,14 +240,14 @@ class Access:
         numbers = [Sum.of(v).constant() for v in (*offset, *sizes, *strides)]
         shape = source.get_shape()
         if len(shape) != 1 or shape[0] == DYNAMIC_INDEX or strides_of(source) != [1]:
-            raise Refused("what is reinterpreted is not a static row")
+            raise Refused("the source of the cast is not a static contiguous 1-D memref")
         if any(n is None or n < 0 for n in numbers):
             raise Refused("the reinterpreted view is not static")
         known = [n for n in numbers if n is not None]
         steps = known[1 + len(sizes) :]
         reach = known[0] + sum((n - 1) * s for n, s in zip(known[1:], steps))
         if reach >= shape[0]:
-            raise Refused("the reinterpreted view is larger than what it is of")
+            raise Refused("the reinterpreted view is larger than its source")
         for dim, lanes in self.lanes.items():
             if lanes != 1 and (steps[dim] != 1 or len(self.lanes) > 1):
                 raise Refused(f"the stride of dim {dim} of the view is not 1")

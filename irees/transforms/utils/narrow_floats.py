@@ -4,7 +4,7 @@ Conversions of floats of at most 8 bits, as integer and f32 arithmetic on their 
 A code is a sign bit above a magnitude: exponent bits, then mantissa bits. The magnitude, shifted so
 that the mantissas align, is an f32 with the wrong exponent bias. Multiplying by a power of two
 corrects the bias exactly, also for subnormals. Rounding to nearest even adds half an ulp.
-`f8E8M0FNU` is an exponent only: no sign, no zero, and ties round up.
+`f8E8M0FNU` has only an exponent: no sign, no zero, and ties round up.
 
 Results match `ml_dtypes` and LLVM's APFloat for every bit pattern. Overflow gives infinity, NaN in
 formats without infinity, or the largest number in formats with neither.

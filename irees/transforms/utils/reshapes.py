@@ -187,12 +187,12 @@ def expand_loops(
 
 
 def check_loops(op: Structured, loops: Container[int]) -> None:
-    """Raises Refused if an op does not stay the same when some of its loops are split or joined."""
+    """Raises Refused if splitting or joining some loops of an op would change its semantics."""
     if any(not permutes(m) for m in maps(op)):
         raise Refused("an operand is indexed by more than plain loops")
     indices = [o for o in op.walk() if isinstance(o, linalg.IndexOp)]
     if any(o.dim.value.data in loops for o in indices):
-        raise Refused("the body looks at the index of a loop")
+        raise Refused("the body reads a loop index")
 
 
 def expansion_of(
@@ -224,11 +224,11 @@ def with_loops(
     op: linalg.GenericOp, operands: Sequence[SSAValue], own: Sequence[Sequence[int]], loops: Groups
 ) -> linalg.GenericOp:
     """
-    The op with several loops for each of its loops, and its body. `own` are the loops that index
-    its operands.
+    Returns the op, with its body, over several loops for each of its loops. `own` has the loops
+    that index its operands.
     """
     for index in [o for o in op.walk() if isinstance(o, linalg.IndexOp)]:
-        # Splitting renumbers the loops behind it.
+        # Splitting a loop renumbers the following loops.
         index.dim = IntegerAttr(loops[index.dim.value.data][0], i64)
     total, inputs = sum(len(group) for group in loops), len(op.inputs)
     new_maps = [

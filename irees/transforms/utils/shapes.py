@@ -46,8 +46,8 @@ def index_attr(value: int) -> IntegerAttr[IndexType]:
 
 def insert_located(op: Operation, point: InsertPoint) -> Operation:
     """
-    Inserts an op. If it has no location, it gets that of the op that it precedes, or of the op
-    around; so do the ops in its regions. Thus generated code is traced back to the source.
+    Inserts an op. If it has no location, it gets that of the following op, or else of the parent
+    op; so do the ops in its regions. This traces generated code back to the source.
     """
     Rewriter.insert_op(op, point)
     location = op.location
@@ -390,7 +390,8 @@ def remainder(size: Size, block: int) -> int | None:
     Returns the only nonzero value that size mod block may take, 0 if it is always 0, else None.
 
     Known cases: constants, products with a multiple of block (0), and tiles of a constant n,
-    min(tile, n - i * tile), with tile a multiple of block: only the last has a rest, n mod block.
+    min(tile, n - i * tile), with tile a multiple of block: only the last has a remainder, n mod
+    block.
     """
     if isinstance(size, int):
         return size % block

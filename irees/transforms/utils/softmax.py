@@ -30,13 +30,13 @@ class Form:
     """How a softmax is computed."""
 
     fused: bool = False
-    """Whether the exponentials are computed again instead of stored."""
+    """Whether to recompute the exponentials instead of storing them."""
     start: float = -float("inf")
-    """What the maximum starts at, -infinity or NaN; rows without a number give NaN with either."""
+    """Initial maximum, -infinity or NaN. With either, a row without numbers gives NaN."""
     reciprocal: bool = False
-    """Whether a row is divided once, and multiplied by the inverse."""
+    """Whether to divide once per row, and multiply the row by the reciprocal of its sum."""
     zero_masked_rows: bool = False
-    """Whether a row of -infinity gives 0, and not NaN."""
+    """Whether a row of -infinity gives 0 instead of NaN."""
 
 
 def softmax(

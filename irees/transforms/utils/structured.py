@@ -52,7 +52,7 @@ def is_parallel(op: Structured) -> bool:
 
 
 def copied_input(op: linalg.GenericOp) -> int | None:
-    """Returns the number of the input that an op yields as it is, or None."""
+    """Returns the index of the input that an op yields unchanged, or None."""
     (*body, end) = op.body.block.ops
     source = end.operands[0]
     if body or not isinstance(source, BlockArgument) or source.owner is not op.body.block:

@@ -285,5 +285,5 @@ def test_counters_that_are_not_set_back_are_reported(monkeypatch):
     monkeypatch.setitem(print_counters.ATOMICS, "memref.atomic_rmw", forgets)
     program, done = compiled(kernels.matmul(40, 64, 4096))
     assert len(done) == 1
-    with pytest.raises(DeviceError, match="does not set its counters back to 0"):
+    with pytest.raises(DeviceError, match="does not reset its counters to 0"):
         program(whole(40, 4096), whole(4096, 64), whole(64))

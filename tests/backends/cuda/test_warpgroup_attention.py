@@ -177,7 +177,7 @@ def nothing(p, op) -> None:
 @pytest.mark.parametrize("name", ["nvgpu.mbarrier.try_wait.parity", "nvvm.fence.mbarrier.init"])
 def test_copies_that_nobody_waits_for(name, monkeypatch):
     monkeypatch.setitem(print_boxes.BOXES, name, nothing)
-    with pytest.raises(DeviceError, match="copies a box, or waits for one, in a wrong way"):
+    with pytest.raises(DeviceError, match="makes an invalid bulk copy, or an invalid wait for one"):
         attention_of_three_tiles()
 
 

@@ -329,7 +329,7 @@ TEXT_FAULTS = {
 }
 
 
-def refused(match: str = "copies a box, or waits for one, in a wrong way") -> None:
+def refused(match: str = "makes an invalid bulk copy, or an invalid wait for one") -> None:
     with pytest.raises(DeviceError, match=match):
         product_of_parts("boxes")
 

@@ -348,7 +348,7 @@ CASES = [
         ["m", "e"],
         ["m e"],
     ),
-    ("attention reads what other kernels wrote", QUERY, ["m", "e"], None),
+    ("attention does not fuse producers", QUERY, ["m", "e"], None),
     ("aggressive: masks are computed again", MASK, ["m", "e"], ["e"]),
     (
         "narrow elements end the kernel before",
@@ -478,7 +478,7 @@ def test_a_refusal_is_a_remark():
     with collect() as remarks:
         kernels(f"%m = {MATMUL}\n%e = {two_orders}\n{use('e')}")
     said = (
-        "not fused with linalg.matmul: its loops do not follow those of the group's root in one way"
+        "not fused with linalg.matmul: its loops do not map uniquely to those of the group's root"
     )
     assert said in [each.text for each in remarks]
 

@@ -739,7 +739,7 @@ MASKED = """func.func @main(%q: tensor<2x8xf32>, %k: tensor<4x8xf32>, %scale: f3
     ("query", "value", "index", "message"),
     [
         ("(m, k1)", "(k2, n)", "2", r"expected dim \(2\) to be lower than the number of loops"),
-        ("(m, n)", "(k2, n)", "1", "its maps do not name the loops of an attention; K1 is in"),
+        ("(m, n)", "(k2, n)", "1", "its indexing maps are not those of an attention; K1 is in"),
         ("(m, k1)", "(n, n)", "1", "must be projected permutations|shape mismatch"),
     ],
 )

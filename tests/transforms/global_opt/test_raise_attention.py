@@ -91,10 +91,10 @@ def test_raised(changes):
     text, remarks = run(*changes)
     assert "iree_linalg_ext.attention" in text
     assert "linalg.softmax" not in text
-    assert remarks == ["two contractions and the softmax between are an attention"]
+    assert remarks == ["raised two contractions and a softmax to attention"]
 
 
-NOT_PRODUCTS = "the scores are no products, nor scaled or masked ones"
+NOT_PRODUCTS = "the scores are not a scaled or masked product"
 
 
 @pytest.mark.parametrize(
@@ -109,20 +109,22 @@ NOT_PRODUCTS = "the scores are no products, nor scaled or masked ones"
         # The scale comes after the mask.
         (NOT_PRODUCTS, (
             (BODY, "%e = arith.addf %a, %b : f32"), (MASKED, "%f = arith.mulf %c, %e : f32"))),
-        ("a contraction starts from something else than 0", (
+        ("a contraction does not start from 0", (
             ("linalg.fill ins(%zero : f32) outs(%s :", "linalg.fill ins(%one : f32) outs(%s :"),)),
-        ("a contraction starts from something else than 0", (
+        ("a contraction does not start from 0", (
             ("linalg.fill ins(%zero : f32) outs(%o :", "linalg.fill ins(%low : f32) outs(%o :"),)),
-        ("a contraction starts from something else than 0", (("outs(%o0 :", "outs(%o :"),)),
-        ("the scores are what a result starts from", (
+        ("a contraction does not start from 0", (("outs(%o0 :", "outs(%o :"),)),
+        ("the scores are the init of an op", (
             (BODY, "%e = arith.mulf %c, %d : f32"),)),
         ("the scores are added to themselves", ((MASKED, "%f = arith.addf %e, %e : f32"),)),
-        ("what is added to the scores is no mask", ((MASKED, "%f = arith.addf %e, %three : f32"),)),
+        ("the tensor added to the scores is not a mask", (
+            (MASKED, "%f = arith.addf %e, %three : f32"),
+        )),
         ("the scores are scaled by a tensor", (
             (BODY, "%e = arith.mulf %a, %b : f32"), (MASKED, "%f = arith.addf %e, %b : f32"))),
-        ("the scores are divided by no power of two, which rounds otherwise than a factor", (
+        ("the divisor of the scores is not a power of two: a product rounds differently", (
             (BODY, "%e = arith.divf %a, %three : f32"),)),
-        ("the contraction with the values is not over the keys", (
+        ("the contraction with the values does not sum over the keys", (
             ("dimension(2)", "dimension(1)"),)),
     ],
 )  # fmt: skip
@@ -136,7 +138,7 @@ def test_one_key():
     shapes = [tuple(1 if n == 6 else n for n in shape) for shape in SHAPES]
     text, remarks = run(text=TEXT.replace("6x", "1x"), shapes=shapes)
     assert "linalg.softmax" in text
-    assert remarks == ["no attention: there is one key"]
+    assert remarks == ["no attention: there is only one key"]
 
 
 def test_values_of_the_query():
@@ -161,7 +163,7 @@ def test_keys_in_both_factors():
     changed = TEXT.replace("2x4x8", "2x4x6x8").replace("(b, m, k)>", "(b, m, s, k)>")
     text, remarks = run(text=changed, shapes=shapes)
     assert "linalg.softmax" in text
-    assert remarks == ["no attention: both factors of the scores have keys"]
+    assert remarks == ["no attention: both operands of the score product have a key dim"]
 
 
 def test_scores_in_another_order():
@@ -171,7 +173,7 @@ def test_scores_in_another_order():
     shapes = [tuple(4 if n == 6 else n for n in shape) for shape in SHAPES]
     text, remarks = run((before, after), text=TEXT.replace("6x", "4x"), shapes=shapes)
     assert "linalg.softmax" in text
-    assert remarks == ["no attention: the scores change the order of their dims"]
+    assert remarks == ["no attention: the dims of the scores are permuted"]
 
 
 def test_scores_of_another_block():
@@ -184,7 +186,7 @@ def test_scores_of_another_block():
   }}"""
     text, remarks = run(text=TEXT[:begin] + loop + TEXT[end:])
     assert "linalg.softmax" in text
-    assert remarks == ["no attention: the scores are made in another block"]
+    assert remarks == ["no attention: the scores are computed in another block"]
 
 
 def test_half_floats_stay():

@@ -14,7 +14,7 @@ PROGRAMS = {
   %x = vector.load %a[%i] : memref<4xf32>, vector<4xf32>
   return %x : vector<4xf32>
 }""",
-        "compiled without vector.load on a memref",
+        "vector.load on a memref is not supported",
     ),
     "cast": (
         2,
@@ -25,7 +25,7 @@ PROGRAMS = {
   %x = memref.load %v[%i] : memref<4xf32>
   return %x : f32
 }""",
-        "compiled without memref.reinterpret_cast on a memref",
+        "memref.reinterpret_cast on a memref is not supported",
     ),
     "strided": (
         1,
@@ -45,7 +45,7 @@ PROGRAMS = {
   }
   return
 }""",
-        "compiled without scf.while on a memref",
+        "scf.while on a memref is not supported",
     ),
     "chosen": (
         2,
@@ -53,7 +53,7 @@ PROGRAMS = {
   %s = arith.select %p, %a, %b : memref<4xf32>
   return %s : memref<4xf32>
 }""",
-        "compiled without arith.select on a memref",
+        "arith.select on a memref is not supported",
     ),
 }
 
@@ -97,29 +97,29 @@ TILE = """func.func @f(%o: tensor<?xf32>) -> tensor<?xf32> {
 UNSUPPORTED = {
     "a sign": (
         "func.func @f(%a: tensor<4xsi32>) -> tensor<4xsi32> {\n return %a : tensor<4xsi32>\n}",
-        "2:2: .*integers with a sign are not compiled: this op has a tensor<4xsi32>; use a type",
+        "2:2: .*integer types with signedness are not supported: .*tensor<4xsi32>; use a type",
     ),
     "a tensor of vectors": (
         "func.func @f(%a: tensor<4xvector<4xf32>>) {\n return\n}",
-        "tensors of vector<4xf32> are not compiled",
+        "tensors of vector<4xf32> are not supported",
     ),
     "a module beside a function": (
         "module {\n func.func @f() {\n return\n}\n}\nfunc.func @g() {\n return\n}",
-        "1:1: .*a module inside of another op is not compiled; move its functions",
+        "1:1: .*a module nested in another op is not supported; move its functions",
     ),
     "a module in a function": (
-        "func.func @g() {\n module {\n}\n return\n}", "2:2: .*a module inside of another op",
+        "func.func @g() {\n module {\n}\n return\n}", "2:2: .*a module nested in another op",
     ),
     "tensors in the body of an op": (
         BODY, "6:5: .*linalg.exp: the body of linalg.generic computes one element",
     ),
-    "the index of a tile": (TILE, "5:5: .*the index of the tile of iree_linalg_ext.custom_op"),
+    "the index of a tile": (TILE, "5:5: .*the tile index of iree_linalg_ext.custom_op"),
 }  # fmt: skip
 
 
 UNSUPPORTED["numbers that no machine has"] = (
     "func.func @f(%a: tensor<4xf128>) {\n return\n}",
-    "numbers of type f128 are not compiled",
+    "numbers of type f128 are not supported",
 )
 UNSUPPORTED["complex numbers of integers"] = (
     "func.func @f(%a: tensor<2xcomplex<i8>>) -> tensor<2xcomplex<i8>> {\n"

@@ -36,7 +36,7 @@ class Operands:
     value: Tensor
     mask: Tensor | None = None
     group: int = 1
-    """How many queries share a key head: the size of the last batch dim, if it is not 1."""
+    """Query heads per key head: the size of the last batch dim, or 1 without such a dim."""
 
     def grouped(self) -> Operands:
         """Splits the heads of the query by those of key and value, if these are fewer."""
@@ -183,8 +183,8 @@ def _with_scores(
     call: Call, operands: Sequence[Tensor], mask: Tensor | None, causal: bool, factor: float
 ) -> tuple[Tensor, Tensor]:
     """
-    Attention, and its scores, which the backward pass of a program in training needs. Written out:
-    logsumexp and softmax share the maximum and the sum of a row.
+    Attention and its scores, for the backward pass in training. It is not emitted as one op, so
+    that logsumexp and softmax share the maximum and the sum of a row.
     """
     b, (query, key, value) = call.b, operands
     order = [*range(key.rank - 2), key.rank - 1, key.rank - 2]

@@ -78,7 +78,7 @@ def assert_(call: Call, condition: Any, message: str = "an assertion failed", *_
     free = getattr(getattr(call.raw[0], "node", None), "expr", None)
     is_bound = free is not None and not isinstance(free, sympy.Ne)
     if is_bound and free.free_symbols <= call.symbols.counted:
-        # PyTorch's bounds on data-dependent sizes, which are wrong for a mask that broadcasts.
+        # Skips PyTorch's bounds on data-dependent sizes: they are wrong for a mask that broadcasts.
         return None
     found = _is_true(call, condition)
     if found is not None:

@@ -13,9 +13,9 @@ from ..calls import Call, NotLowered, lowers_named
 @lowers_named("torchvision::nms")
 def nms(call: Call, boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     """
-    The indices of the boxes that no kept box of a higher score overlaps by more than `threshold`,
-    from the highest score to the lowest. Boxes are rows (x1, y1, x2, y2); an overlap is the area of
-    the intersection over that of the union.
+    Non-maximum suppression: the indices of the kept boxes, by descending score. A box is dropped if
+    it overlaps a kept box of a higher score by more than `threshold`. Boxes are rows (x1, y1, x2,
+    y2); the overlap is the area of the intersection divided by that of the union.
     """
     b, count = call.b, boxes.shape[0]
     if isinstance(count, int) and count == 0:
@@ -58,9 +58,9 @@ def _intersection(one: Any, two: Any) -> Scalar:
 def roi_align(call: Call, image: Tensor, boxes: Tensor, *settings: Any) -> Tensor:
     """
     The mean of bilinear samples of an image [n, c, h, w] in each bin of each box. Boxes are rows
-    (image, x1, y1, x2, y2). `settings` are the factor of the corners, rows and columns of bins,
-    samples of a bin in each direction (one for each element if that is not positive), and whether
-    corners are half an element less.
+    (image, x1, y1, x2, y2). `settings` are the scale of the corners, the rows and columns of bins,
+    the samples per bin in each direction (if not positive: one per element), and whether half an
+    element is subtracted from the corners.
     """
     scale, rows, columns, samples, aligned = settings
     if not image.dtype.kind == "float" or image.dtype != boxes.dtype:
@@ -68,7 +68,7 @@ def roi_align(call: Call, image: Tensor, boxes: Tensor, *settings: Any) -> Tenso
     kind, offset = boxes.dtype, 0.5 if aligned else 0.0
 
     def side(s: Body, k: Scalar, first: int, size: Size) -> tuple[Scalar, Scalar, Scalar]:
-        """Begin and size of a bin, and samples in it."""
+        """The begin and the size of a bin, and its number of samples."""
         begin, end = (s.extract(boxes, [k, n]) * scale - offset for n in (first, first + 2))
         length = end - begin if aligned else (end - begin).maximum(1.0)
         bin_size = length / s.as_index(size).to(kind)
@@ -104,7 +104,7 @@ def roi_align(call: Call, image: Tensor, boxes: Tensor, *settings: Any) -> Tenso
 
 
 def _bilinear(s: Body, image: Tensor, plane: Any, at: tuple[Scalar, Scalar]) -> Scalar:
-    """A sample of an image; 0 farther than one element outside of it."""
+    """A bilinear sample of an image; 0 more than one element outside of it."""
     kind, sizes = image.dtype, [s.as_index(size) for size in image.shape[2:]]
     inside, low, high, weight = [], [], [], []
     for place, size in zip(at, sizes, strict=True):

@@ -109,7 +109,9 @@ class PartitionPipelinePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = self.devices or tuple(f"dev_{i}" for i in range(self.stages))
         if len(names) < self.stages:
-            raise ArgumentError(f"{self.stages} stages need as many devices, not {len(names)}")
+            raise ArgumentError(
+                f"{self.stages} stages need {self.stages} devices, not {len(names)}"
+            )
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if function.is_declaration:
                 continue
@@ -119,7 +121,7 @@ class PartitionPipelinePass(ModulePass):
             if any(
                 explicit_affinity(o) or o.name == TensorTransferOp.name for o in function.walk()
             ):
-                remark("missed", self.name, function, "it names devices already")
+                remark("missed", self.name, function, "it already has device affinities")
                 continue
             ops = staged_ops(function)
             loads = _loads(ops, self.balance)

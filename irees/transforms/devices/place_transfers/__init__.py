@@ -175,7 +175,7 @@ class PlaceTransfersPass(ModulePass):
             raise ArgumentError(
                 f"the program names the device @{unknown[0]}, but the devices are "
                 f"{', '.join(f'@{name}' for name in devices)}",
-                hint=f'say what it is: devices={{"{unknown[0]}": "cpu:0", ...}}',
+                hint=f'define it: devices={{"{unknown[0]}": "cpu:0", ...}}',
             )
         if not devices:
             return

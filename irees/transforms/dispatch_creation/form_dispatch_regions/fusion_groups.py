@@ -42,13 +42,13 @@ class FusionGroup:
     def refuses(self, op: Operation) -> str | None:
         """Returns why the loops of an op do not map to the group (IREE: FusionGroup::isFusable)."""
         if any(isinstance(v, OpResult) and v.op in self.maps for v in captured_values(op)):
-            return "it uses a value of the group inside its body"
+            return "its body captures a value of the group"
         found = map_into(op, self.maps)
         if found is None:
-            return "its loops do not follow those of the group's root in one way"
+            return "its loops do not map uniquely to those of the group's root"
         nest = loop_nest(op)
         if nest is not None and not nest.is_parallel and found != self.maps[self.root]:
-            return "it has a reduction, but not the parallel loops of the group's root"
+            return "it has a reduction, but lacks the parallel loops of the group's root"
         return None
 
     def insert(self, op: Operation) -> None:

@@ -84,21 +84,21 @@ def _refuse_consumer(use: Use, group: FusionGroup, tracker: FusionTracker) -> st
     assert isinstance(value, OpResult)
     producer = value.op
     if tracker.cloneable(consumer):
-        return "it is computed again by each kernel that reads it"
+        return "every kernel that reads it recomputes it"
     if is_unpack_like(producer):
         return _refuse_consumer_of_unpack(consumer, value)
     if is_pack_like(consumer):
-        return None if _packs(value) else "it packs what is not written in order"
+        return None if _packs(value) else "the producer does not write in the order of the pack"
     if isinstance(consumer, tensor.PadOp):
         fused = rules.pad_with_producers and is_linalg(producer)
         return None if fused else "pads start kernels"
     if isinstance(consumer, tensor.InsertSliceOp):
         return _refuse_insert_slice(consumer, value)
     if producer.name in MMT4D:
-        return "a multiplication of tiles ends its kernel"
+        return "an mmt4d ends its kernel"
     nest, made_by = loop_nest(consumer), loop_nest(producer)
     if nest is None or made_by is None:
-        return "its loops are not known"
+        return "its loops are unknown"
     if not nest.is_parallel:
         return "it has a reduction"
     if (why := group.refuses(consumer)) is not None:
@@ -123,12 +123,12 @@ def _refuse_consumer_of_unpack(consumer: Operation, value: OpResult) -> str | No
     if nest is not None and is_elementwise(consumer):
         if len(nest.kinds) == value.type.get_num_dims():
             return None
-    return "it is not elementwise on what is unpacked"
+    return "it is not elementwise on the unpacked tensor"
 
 
 def _refuse_insert_slice(consumer: tensor.InsertSliceOp, value: OpResult) -> str | None:
     if consumer.source is not value or not value.has_one_use():
-        return "what it inserts is used elsewhere too"
+        return "the inserted tensor has other uses"
     if not isinstance(consumer.dest.owner, linalg.FillOp):
         return "it does not insert into a fill"
     return None
@@ -138,7 +138,7 @@ def _refuse_new_buffer(consumer: Operation, value: OpResult) -> str | None:
     """Refuses a consumer of a convolution that cannot write over the convolution's result."""
     nest = loop_nest(consumer)
     if not isinstance(consumer, linalg.GenericOp) or nest is None:
-        return "it cannot write where the convolution wrote"
+        return "it cannot write in place over the convolution's result"
     inputs = len(consumer.inputs)
     for index in (i for i in range(inputs) if consumer.inputs[i].owner is value.op):
         if not any(
@@ -147,7 +147,7 @@ def _refuse_new_buffer(consumer: Operation, value: OpResult) -> str | None:
             and consumer.operands[init].type == consumer.operands[index].type
             for init in range(inputs, len(consumer.operands))
         ):
-            return "it cannot write where the convolution wrote"
+            return "it cannot write in place over the convolution's result"
     return None
 
 
@@ -157,22 +157,22 @@ def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: 
     assert isinstance(value, OpResult)
     producer = value.op
     if not truncating and is_bit_truncate(producer):
-        return "narrow elements are better written by the kernel before"
+        return "a producer that truncates belongs in the preceding kernel"
     if isinstance(consumer, tensor.PadOp):
         fused = rules.pad_with_producers and is_linalg(producer)
         return None if fused else "pads start kernels"
     if rules.pad_with_consumers and isinstance(producer, tensor.PadOp) and is_convolution(consumer):
         return None
     if is_attention(consumer):
-        return "attention reads what other kernels wrote"
+        return "attention does not fuse producers"
     if is_pack_like(consumer):
         if is_linalg(producer) and isinstance(consumer, PackOp) and consumer.inner_tiles:
             return "the tiles of the pack have dynamic sizes"
-        return None if _packs(value) else "the pack needs what is written in order"
+        return None if _packs(value) else "the producer does not write in the order of the pack"
     if loop_nest(consumer) is None or loop_nest(producer) is None:
-        return "its loops are not known"
+        return "its loops are unknown"
     if not rules.aggressive and not _is_init(use):
-        return "it is not what the op accumulates into"
+        return "its result is not an init of the op"
     if (why := group.refuses(producer)) is not None:
         return why
     if group.too_many_operands(producer):
@@ -214,7 +214,7 @@ def _refuse_uses(
             if user is None or user not in group.maps:
                 continue
             if user is not use.operation:
-                return "the group uses it inside a body"
+                return "a body in the group captures it"
             if (why := _refuse_producer(use, group, rules, truncating=truncating)) is not None:
                 return why
     return None
@@ -234,7 +234,7 @@ def refuse_consumer(
     for use in uses:
         if (why := _refuse_consumer(use, group, tracker)) is not None:
             return why
-    return "the group would wait for itself" if tracker.depends_on_itself(group, consumer) else None
+    return "the group would form a cycle" if tracker.depends_on_itself(group, consumer) else None
 
 
 def refuse_producer(
@@ -246,7 +246,7 @@ def refuse_producer(
     if not tracker.rules.multi_use_producers and len(uses_of(producer)) != 1:
         return "it has more than one use"
     if _feeds_region(producer, group):
-        return "a kernel before reads it"
+        return "an earlier kernel reads it"
     if tracker.depends_on_itself(group, producer):
-        return "the group would wait for itself"
+        return "the group would form a cycle"
     return None

@@ -1,16 +1,16 @@
 """
-Computes 3 x 3 convolutions tile by tile with a quarter of the multiplications, or less than half.
+Computes 3 x 3 convolutions by Winograd's algorithm, which needs a quarter of the multiplications.
 
-Winograd's F(4, 3) makes 4 outputs of a filter of 3 from 6 inputs with 6 products instead of 12;
-along both axes 36 instead of 144. F(2, 3) takes 16 instead of 36. With B, G, A the constant
-matrices of one of them, d a tile of 6 x 6 pixels (or 4 x 4) and g a filter:
+F(4, 3) computes 4 outputs of a filter of size 3 from 6 inputs with 6 products instead of 12; in two
+dimensions with 36 products instead of 144. F(2, 3) needs 16 instead of 36. B, G and A are the
+constant matrices of the variant, d is a tile of 6 x 6 pixels (or 4 x 4), g is a filter:
 
     y = A^T ((G g G^T) * (B^T d B)) A
 
-The sum over channels goes inside, so that the products of each of the 36 places of a tile are a
-matrix product: the convolution becomes a batch of 36 contractions between transforms of the image
-and of the output, each of which goes along one axis at a time. The filter is transformed here. With
-F(4, 3):
+The sum over channels moves inside the output transform, so each of the 36 positions in a tile is a
+matrix product. The convolution becomes a batch of 36 contractions between an input transform and an
+output transform, each of which handles one axis at a time. The pass transforms the constant filter
+at compile time. With F(4, 3):
 
     %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h + y, w + x),
                                  (c, h, w, k, y, x) -> (c, k, y, x),
@@ -22,16 +22,16 @@ F(4, 3):
     %n[i, c, h, w, q] = sum of A^T[q, j] * %m[i, j, c, h, w]
     %y[c, h, p, w, q] = sum of A^T[p, i] * %n[i, c, h, w, q],  collapsed and cut to c, H, W
 
-Any order of dims will do, and blocks of channels (`irees-propagate-blocked-layouts`). An image that
-is no whole number of tiles is padded with zeros; one that was padded just before is padded more.
-Every tile of F(4, 3) is worth 36 products per pair of channels, so small images lose by what is cut
-off, and many channels by filters that are four times as large. Those of F(2, 3) are 1.8 times as
-large. `gain` counts the cycles of all ways.
+The pass accepts any order of dims, and blocked channels (`irees-propagate-blocked-layouts`). It
+pads an image with zeros to whole tiles; if a zero pad precedes, it enlarges that pad. Every
+F(4, 3) tile costs 36 products per pair of channels, even if most of its outputs are cut off, so
+small images gain less. Convolutions with many channels gain less because the transformed filter is
+four times as large (1.8 times for F(2, 3)). `gain` estimates the cycles of all variants.
 
-Left alone: strides, dilations, filters that are not constant or not 3 x 3 in two dims, shapes that
-are not static, elements that are not f32, outputs that do not start from zero. Sums are rounded
-otherwise, with an error a few times that of the direct sum (the points of `toom_cook.py` keep it
-low), and an infinity in the image makes NaN of all of its tile, so the pass is not for `fp=strict`.
+The pass skips strides, dilations, filters that are not constant or not 3 x 3 in two dims, dynamic
+shapes, elements other than f32, and outputs that do not start from zero. Rounding differs: the
+error is a few times that of the direct sum (the points of `toom_cook.py` keep it low), and an
+infinity in the image makes its whole tile NaN. So the pass does not run with `fp=strict`.
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2016); MLIR:
 `WinogradConv2DNhwcFhwc`; IREE: `iree-linalg-ext-convert-conv2d-to-winograd`.
 """
@@ -72,7 +72,7 @@ NAME = "irees-convert-conv2d-to-winograd"
 
 
 SLICE = 4096
-"""Columns of a filter that are transformed at once."""
+"""Filter columns (pairs of channels) to transform at a time."""
 
 
 def zeros(sizes: Sequence[int], b: TensorBuilder) -> SSAValue:
@@ -109,7 +109,7 @@ def shape(value: SSAValue) -> list[int]:
 
 
 def padded(source: SSAValue, whole: list[int], b: TensorBuilder) -> SSAValue:
-    """The source in the low corner of zeros; one that was put among zeros gets more of them."""
+    """Returns the source, zero-padded at the high ends to `whole`; merges with an existing pad."""
     if shape(source) == whole:
         return source
     offsets, origin = [0] * len(whole), source
@@ -140,7 +140,7 @@ def transform_filter(conv: Convolution, b: TensorBuilder) -> SSAValue:
     window = np.moveaxis(weights, axes, (0, 1))
     taps = window.reshape(-1, prod(window.shape[2:]))
     array = np.empty((len(g) ** 2, taps.shape[1]), np.float32)
-    # In slices that the caches hold: all of it in f64 is eight times the filter.
+    # Slices that fit in cache: all columns in f64 would take eight times the filter's memory.
     for first in range(0, taps.shape[1], SLICE):
         here = slice(first, first + SLICE)
         array[:, here] = np.kron(g, g) @ taps[:, here].astype(np.float64)
@@ -156,7 +156,7 @@ def convert(conv: Convolution) -> SSAValue:
     image = op.operands[conv.image]
     whole, seen = shape(image), shape(image)
     for axis in (height, width):
-        # What no window reaches must not come into a tile, where it would be rounded with.
+        # Pixels that no window reaches must not enter a tile: they would change its rounding.
         seen[axis.dim] = conv.ranges[axis.point] + TAPS - 1
         whole[axis.dim] = tiles[axis.point] * conv.outputs + TAPS - 1
     if seen != shape(image):
@@ -272,7 +272,7 @@ def _out_of_tiles(
 
 @dataclass(frozen=True)
 class ConvertConv2dToWinogradPass(ModulePass):
-    """3 x 3 convolutions become products between transforms where that takes fewer cycles."""
+    """Converts 3 x 3 convolutions to Winograd form where this takes fewer cycles."""
 
     name = "irees-convert-conv2d-to-winograd"
 
@@ -292,7 +292,7 @@ class ConvertConv2dToWinogradPass(ModulePass):
                 continue
             forms = [replace(conv, outputs=m) for m in self.outputs]
             found, best = max(((gain(f, lanes), f) for f in forms), key=lambda pair: pair[0])
-            cycles = f"tiles of F({best.outputs}, {TAPS}) take {1 / found:.2f} of the cycles"
+            cycles = f"F({best.outputs}, {TAPS}) takes {1 / found:.2f} of the direct form's cycles"
             if found < self.least_gain:
                 remark("missed", NAME, inner, cycles)
                 continue

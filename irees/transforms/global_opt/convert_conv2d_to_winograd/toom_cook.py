@@ -2,11 +2,11 @@
 Builds the matrices of F(m, r) from interpolation points. Part of
 `irees-convert-conv2d-to-winograd`.
 
-The convolution of a filter and a tile is a product of two polynomials: it is evaluated at
-m + r - 2 points and at infinity, and interpolated. How far f32 rounds depends on the points. Points
-in pairs p, -p whose product of the absolute values is near 1 keep all powers of them near 1. MLIR's
-points for F(4, 3), 0, +-1 and +-2, round twice as far. All matrices are exact in f32, except for
-the filter's, which is applied in f64.
+The convolution of a filter and a tile is a product of two polynomials. It is evaluated at
+m + r - 2 points and at infinity, then interpolated. The points determine the rounding error in f32:
+pairs of points p, -p and q, -q with p * q near 1 keep all powers near 1. MLIR's points for F(4, 3),
+0, +-1 and +-2, have twice the error. All matrices are exact in f32 except the filter's, which is
+applied in f64.
 
 Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the Accuracy of Winograd
 Convolution for Deep Neural Networks" (2020).

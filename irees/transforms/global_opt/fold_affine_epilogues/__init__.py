@@ -1,9 +1,9 @@
 """
-Multiplies the scale that follows a convolution into its filter.
+Folds the per-channel scale after a convolution into its constant filter.
 
-A batch norm at inference is `(x - mean) * inverse * gamma + beta`, with one constant of each for
-a channel. That is `x * s + t`, and as every step of a contraction is linear, s belongs into its
-weights. What is left is one addition, of one vector instead of four.
+A batch norm at inference is `(x - mean) * inverse * gamma + beta` with constants per channel, which
+is `x * s + t`. A contraction is linear, so its weights can absorb s. The epilogue then adds one
+vector instead of reading four.
 
     %x = conv(%image, %w)
     %r = linalg.generic ins(%x, %mean, %inverse, %gamma, %beta) {
@@ -12,14 +12,14 @@ weights. What is left is one addition, of one vector instead of four.
     %x = conv(%image, %w * s)
     %r = linalg.generic ins(%x, %t) { maximumf(x + t, 0) }
 
-The longest chain of additions and multiplications by what depends on constants of a channel only
-is taken, if it multiplies; s and t are evaluated by the reference interpreter. Also apart from
-chains, what depends on such constants only is computed here.
+The pass folds the longest chain of additions of, and multiplications by, per-channel constants, if
+the chain contains a multiplication. The reference interpreter evaluates s and t. The pass also
+precomputes any other expression that depends only on per-channel constants.
 
-Left alone: contractions with other readers, without a constant operand that has the channel, or
-that start from anything but +0; elements that are not f32 or f64; and filters that would not be
-finite. Products are rounded elsewhere and a zero may get another sign, so for `fp=strict` the
-pipeline sets `scale=false`, which leaves the exact half. ONNX Runtime: `ConvBNFusion`,
+The pass skips contractions that have other readers, that lack a constant operand with the channel
+dim, or that do not start from +0; elements other than f32 and f64; and filters that would not be
+finite. Folding a scale changes the rounding and possibly the sign of a zero. So with `fp=strict`
+the pipeline sets `scale=false`, which keeps only the exact part. ONNX Runtime: `ConvBNFusion`,
 `ConvMulFusion`; PyTorch: `fuse_conv_bn_eval`.
 """
 
@@ -53,14 +53,14 @@ NAME = "irees-fold-affine-epilogues"
 
 @dataclass(frozen=True)
 class Weights:
-    """The constant operand of a contraction, and its dim that counts channels."""
+    """The constant operand of a contraction, and its channel dim."""
 
     position: int
     dim: int
 
 
 def weights_of(op: linalg.GenericOp, result_dim: int) -> Weights | None:
-    """Where the factor of a channel of the result belongs, if there is such a place."""
+    """Returns the constant operand that can absorb a per-channel scale of the result, or None."""
     parts, loop = multiply_add(op), maps(op)[-1].results[result_dim]
     if parts is None or not isinstance(loop, AffineDimExpr):
         return None
@@ -80,7 +80,7 @@ def weights_of(op: linalg.GenericOp, result_dim: int) -> Weights | None:
 
 
 def scaled(constant: arith.ConstantOp, dim: int, scale: np.ndarray) -> arith.ConstantOp | None:
-    """w * s along a dim, or None where that is not finite"""
+    """w * s along a dim, or None if an element is not finite"""
     kind, array = constant.result.type, array_of(constant)
     assert isinstance(kind, TensorType)
     assert isinstance(array, np.ndarray)
@@ -133,7 +133,7 @@ def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
 
 
 def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:
-    """f(x, g(c))  =>  f(x, c')  for c of a channel"""
+    """f(x, g(c))  =>  f(x, c')  for per-channel constants c"""
     channel = Channel.of(op, loop)
     if not channel.constants:
         return None
@@ -166,7 +166,7 @@ def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:
 def with_constants(
     op: linalg.GenericOp, loop: int, constants: Sequence[arith.ConstantOp]
 ) -> linalg.GenericOp:
-    """The op with more inputs, constants along a loop, which its body does not read yet."""
+    """Returns the op with constants along `loop` as extra inputs, which its body does not read."""
     count, indexing = len(op.inputs), maps(op)
     along = select_dims(indexing[0].num_dims, [loop])
     inputs = list(op.inputs)
@@ -190,7 +190,7 @@ def _type_of(array: np.ndarray) -> TensorType:
 
 
 def tidied(op: linalg.GenericOp) -> linalg.GenericOp:
-    """The op without what its body does not need any more."""
+    """Returns the op without dead code in its body and without unused inputs."""
     erase_dead_code(op.body.block, Rewriter.erase_op)
     smaller = without_unused_inputs(op)
     if smaller is None:
@@ -201,7 +201,7 @@ def tidied(op: linalg.GenericOp) -> linalg.GenericOp:
 
 @dataclass(frozen=True)
 class FoldAffineEpiloguesPass(ModulePass):
-    """What is known is folded; if `scale`, scales after contractions go into their weights."""
+    """Precomputes per-channel constants; with `scale`, folds scales into contraction weights."""
 
     name = "irees-fold-affine-epilogues"
 
@@ -212,7 +212,7 @@ class FoldAffineEpiloguesPass(ModulePass):
             self.fold(inner, scale=not is_strict(op))
 
     def fold(self, op: linalg.GenericOp, *, scale: bool) -> None:
-        """Folds what there is to fold in one op."""
+        """Applies the folds to one op."""
         if is_contraction(op):
             return
         position = 0

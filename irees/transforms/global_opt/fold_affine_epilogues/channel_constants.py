@@ -75,7 +75,7 @@ class Channel:
     def evaluate(self, steps: Sequence[Step], values: Sequence[SSAValue]) -> list[np.ndarray]:
         """
         Returns arrays with one element per channel: s and t of the chain x * s + t (if `steps` is
-        not empty), then `values`. Raises UnsupportedError or RuntimeTrap if evaluation fails.
+        not empty), then `values`. Raises UnsupportedError or RuntimeTrap if the evaluation fails.
         """
         known = [array_of(c) for c in self.constants.values()]
         return evaluate(self.as_op(steps, values), [*known, *self._inits(steps, values)])
@@ -92,7 +92,7 @@ class Channel:
             arrays = self.evaluate([], values)
             return [constant_of(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
         op, inits = self.as_op([], values), self._inits([], values)
-        # What the interpreter lacks is found out now.
+        # Raise now if the interpreter lacks an op, not when the bytes are needed.
         ones = [np.ones(self.size, dtype_of(element_type(c.result))) for c in sources]
         evaluate(op, [*ones, *inits])
 

@@ -1,11 +1,10 @@
 """
-Carries blocks of channels through the graph: C x H x W becomes C/16 x H x W x 16.
+Propagates a blocked channel layout through the graph: C x H x W becomes C/16 x H x W x 16.
 
-A convolution on C x H x W finds the channels of a pixel far apart. Vectors go along W, where
-strides and windows break them, or the image is copied first. In blocks of as many channels as a
-vector has lanes every access is a whole vector, whatever the stride. So convolutions get blocked
-operands, and so does what stands between them: no tensor is ever put into blocks or taken out
-of them between two layers.
+In C x H x W, the channels of a pixel are far apart in memory. Vectors along W suffer from strides
+and windows, or need a copy of the image. With blocks of as many channels as a vector has lanes,
+every access is a whole vector at any stride. So the pass blocks the operands of convolutions and
+of the ops between them: no tensor is packed or unpacked between two layers.
 
     %r = linalg.generic {maps = [(c, h, w, k, y, x) -> (k, h * 2 + y, w * 2 + x),
                                  (c, h, w, k, y, x) -> (c, k, y, x),
@@ -17,18 +16,18 @@ of them between two layers.
                                  (c, h, w, d, k, y, x, j) -> (c, h, w, d)]}
          ins(%image, %filter : tensor<2x9x9x16xf32>, tensor<4x2x3x3x16x16xf32>)
 
-Loops are cut like dims are, so every map stays linear. A filter that is a constant is laid out
-here. An image whose channels are no whole blocks, such as one of three colours, is read as it is.
-Elementwise ops, poolings, reductions over pixels, pads and other slices, reshapes of other dims
-and casts follow (`followers.py`); fills and constants are made in blocks. A conversion
-that is left is an expand_shape and a transpose, so a vector of channels needs no copy; a remark
-says what it is for. Which ops run in blocks is a minimum cut between what convolutions gain and
-what conversions cost (`plan.py`).
+Loops are split like dims, so every map stays linear. Constant filters are packed at compile time.
+An image whose channel count is not a multiple of a block, such as RGB, stays unblocked. Elementwise
+ops, poolings, reductions over pixels, pads and other slices, reshapes of other dims, and casts
+follow (`followers.py`); fills and constants are created in blocks. A remaining conversion is an
+expand_shape and a transpose, so a vector of channels needs no copy; a remark gives the reason. A
+minimum cut between the gain of convolutions and the cost of conversions selects the ops that run in
+blocks (`plan.py`).
 
-Left alone: matrix products, convolutions whose output has its channels innermost, those with
-groups of channels, those whose output channels are no whole blocks or not known, and elements that
-are not f32 or f64. Sums of convolutions change their order, so the pipeline leaves the pass out
-for `fp=strict`. MLIR: `linalg-block-pack-matmul`, DataLayoutPropagation; ONNX Runtime:
+The pass skips matrix products, convolutions with channels innermost, grouped convolutions, output
+channels that are dynamic or not a multiple of a block, and elements other than f32 and f64. The
+order of sums in convolutions changes, so the pipeline omits the pass with `fp=strict`. MLIR:
+`linalg-block-pack-matmul`, DataLayoutPropagation; ONNX Runtime:
 NchwcTransformer; Liu et al., "Optimizing CNN Model Inference on CPUs" (2019).
 """
 
@@ -62,7 +61,7 @@ NAME = "irees-propagate-blocked-layouts"
 
 @dataclass
 class Blocks:
-    """The module while ops are replaced: what was replaced, and values in their forms."""
+    """Replaces ops by blocked ops; memoizes the values in each form."""
 
     plan: Plan
     made: dict[tuple[SSAValue, Form], SSAValue] = field(
@@ -71,15 +70,15 @@ class Blocks:
     replaced: list[tuple[Node, Operation]] = field(default_factory=list[tuple[Node, Operation]])
 
     def get(self, value: SSAValue, form: Form, reader: Operation) -> SSAValue:
-        """A value in a form."""
+        """Returns a value in a form."""
         if (value, form) not in self.made:
             self.made[value, form] = in_form(value, form)
             if not costs_nothing(value, form):
-                remark("missed", NAME, reader, f"{value.type} is put into blocks: {_why(value)}")
+                remark("missed", NAME, reader, f"packs {value.type} into blocks: {_why(value)}")
         return self.made[value, form]
 
     def replace(self, node: Node) -> None:
-        """op(x)  =>  op in blocks (x in blocks); the old op stays until nobody reads it"""
+        """op(x)  =>  blocked op (blocked x); `finish` erases the old op"""
         operands = [
             v if f is None else self.get(v, f, node.op)
             for v, f in zip(node.op.operands, node.operands, strict=True)
@@ -95,7 +94,7 @@ class Blocks:
             remark("passed", NAME, new, f"writes {new.results[0].type}, channels in blocks")
 
     def finish(self) -> None:
-        """Whoever still reads a replaced value gets it as it was; old ops go, the last first."""
+        """Unpacks replaced values for their remaining users; erases the old ops, last first."""
         for node, new in reversed(self.replaced):
             for old, made, form in zip(node.op.results, new.results, node.results, strict=True):
                 if form is None:
@@ -121,20 +120,20 @@ class Blocks:
     def _unpack(self, old: OpResult, made: SSAValue, form: Form) -> None:
         if not costs_nothing(old, form):
             reader = users(old)[0] if users(old) else old.op
-            why = self.plan.refused.get(reader, "that costs less than to follow")
-            text = f"{old.type} is taken out of its blocks for {reader.name}: {why}"
+            why = self.plan.refused.get(reader, "this costs less than blocking it")
+            text = f"unpacks {old.type} for {reader.name}: {why}"
             remark("missed", NAME, reader, text)
         old.replace_all_uses_with(form.unpack(made, old.type, after(made)))
 
 
 def _why(value: SSAValue) -> str:
     owner = value.owner
-    return f"{owner.name} made it" if isinstance(owner, Operation) else "it is an argument"
+    return f"{owner.name} is not blocked" if isinstance(owner, Operation) else "it is an argument"
 
 
 @dataclass(frozen=True)
 class PropagateBlockedLayoutsPass(ModulePass):
-    """Convolutions and what is between them work on blocks of channels."""
+    """Runs convolutions and the ops between them on blocks of channels."""
 
     name = "irees-propagate-blocked-layouts"
 
@@ -149,7 +148,7 @@ class PropagateBlockedLayoutsPass(ModulePass):
         plan = Plan.of(op, target.vector_bytes, self.copy_flops)
         chosen, blocks = plan.choose(), Blocks(plan)
         for convolution, why in plan.convolutions_left(chosen).items():
-            remark("missed", NAME, convolution, f"a convolution stays as it was: {why}")
+            remark("missed", NAME, convolution, f"a convolution is not blocked: {why}")
         for inner in list(op.walk()):
             if inner in chosen and may_rewrite(NAME, inner, f"blocks for {inner.name}"):
                 blocks.replace(plan.nodes[inner])

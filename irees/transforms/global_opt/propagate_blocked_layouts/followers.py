@@ -137,7 +137,7 @@ def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
     block = block_of(size, element, vector_bytes)
     if block is None:
         count = "an unknown number of" if size < 0 else str(size)
-        return f"{count} channels of {element} are no whole blocks"
+        return f"{count} channels of {element} do not divide into blocks"
     return Form.of_channel(len(value.type.get_shape()), dim, block)
 
 
@@ -191,7 +191,7 @@ def _convolution(
     if not spatial:
         return None
     if len(columns) + len(shared) != 1 or len(depth) > 1 or (shared and depth):
-        return "its channels are in groups"
+        return "it is a grouped convolution"
     if shared and not windows:
         return None
     channel = (columns or shared)[0]
@@ -218,7 +218,7 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
     # An image with 3 or 1 channels stays unblocked.
     if isinstance(image, Form):
         if blocks.setdefault(along, image.block) != image.block:
-            return "its blocks are of two sizes"
+            return "its operands have different block sizes"
         forms[found.image] = image
     elif found.depth is None and along in seen:
         return image
@@ -245,7 +245,7 @@ def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Nod
         case tensor.CastOp():
             return follow_cast(op, form)
         case _:
-            return "it takes nothing else"
+            return "it does not support blocks"
 
 
 def follow_generic(
@@ -263,7 +263,7 @@ def follow_generic(
         position -= len(op.res)
     loop = loops_of(maps(op)[position])[form.channel]
     if loop < 0 or loop in window_loops(op):
-        return "it goes over the channels in another way than one after the other"
+        return "it does not iterate over the channels with a plain loop"
     forms: list[Form | None] = []
     for operand, indexing in zip(op.operands, maps(op), strict=True):
         places = [d for d, own in enumerate(loops_of(indexing)) if own == loop]
@@ -273,7 +273,7 @@ def follow_generic(
         if isinstance(other, str):
             return other
         if other is not None and other.block != form.block:
-            return "its blocks are of two sizes"
+            return "its operands have different block sizes"
         forms.append(other)
     return generic_node(op, {loop: form.block}, forms)
 
@@ -294,7 +294,7 @@ def follow_slice(
     if value is small:
         dim = kept[dim]
     if dim not in kept:
-        return "it takes one channel"
+        return "it drops the channel dim"
     outside = channel_form(large, dim, vector_bytes)
     inside = channel_form(small, kept.index(dim), vector_bytes)
     for one in (outside, inside):
@@ -307,7 +307,7 @@ def follow_slice(
     )
     block = outside.block
     if inside.block != block or stride != 1 or offset < 0 or offset % block or size % block:
-        return "it cuts blocks"
+        return "the slice cuts through a block"
     named: dict[str, Attribute] = {
         "static_offsets": _with(op.static_offsets, dim, offset // block, 0),
         "static_sizes": _with(op.static_sizes, dim, size // block, block),
@@ -334,7 +334,7 @@ def follow_reshape(
     whole = form.channel if value is small else _group_of(groups, form.channel)
     long = [d for d in groups[whole] if shape[d] != 1]
     if len(long) != 1:
-        return "it takes channels and other dims together"
+        return "it reshapes the channel dim"
     outside = Form.of_channel(len(shape), long[0], form.block)
     inside = Form.of_channel(len(groups), whole, form.block)
     named: dict[str, Attribute] = {"reassociation": reassociation_attr([*groups, [len(shape)]])}
@@ -351,7 +351,7 @@ def follow_cast(op: tensor.CastOp, form: Form) -> Node | str:
     """cast(x)  =>  cast(x in blocks)"""
     shapes = [v.type.get_shape() for v in (op.source, op.dest) if isinstance(v.type, TensorType)]
     if len(shapes) != 2 or len({s[form.channel] for s in shapes}) != 1:
-        return "it forgets how many channels there are"
+        return "it makes the number of channels dynamic"
     return Node(op, (form,), (form,), _with_properties(op, form, {}))
 
 

@@ -80,7 +80,7 @@ class Plan:
             if op in self.nodes or op in self.refused:
                 continue
             if isinstance(found, Node) and self.disagrees(found):
-                found = "its channels are others than those of its neighbours"
+                found = "it needs another blocking than its neighbours"
             if isinstance(found, str):
                 self.refused[op] = found
                 continue
@@ -141,7 +141,7 @@ class Plan:
             if isinstance(op, linalg.GenericOp) and convolution(op) is not None
         }
         dear = [op for op, node in self.nodes.items() if node.flops and op not in chosen]
-        return left | dict.fromkeys(dear, "copies would cost more than blocks gain")
+        return left | dict.fromkeys(dear, "packing would cost more than blocks gain")
 
 
 def users(value: SSAValue) -> list[Operation]:

@@ -115,7 +115,7 @@ def read_scores(value: SSAValue, later: Scores) -> Scores:
     if product is not None:
         return Scores(starts_at_zero(product), later.scale, later.mask)
     if not isinstance(op, linalg.GenericOp) or len(op.results) != 1 or not is_parallel(op):
-        raise Refused("the scores are no products, nor scaled or masked ones")
+        raise Refused("the scores are not a scaled or masked product")
     assert op.body.block.last_op is not None
     return read_scalar(op, op.body.block.last_op.operands[0], later)
 
@@ -126,7 +126,7 @@ def starts_at_zero(product: Product) -> Product:
     number = 1.0 if start is None else start.value.data
     # From -0, a sum of products that are all -0 would be -0.
     if number != 0 or copysign(1, number) < 0:
-        raise Refused("a contraction starts from something else than 0")
+        raise Refused("a contraction does not start from 0")
     return product
 
 
@@ -136,10 +136,10 @@ def read_scalar(op: linalg.GenericOp, value: SSAValue, later: Scores) -> Scores:
     if made is block:
         assert isinstance(value, BlockArgument)
         if value.index >= len(op.inputs):
-            raise Refused("the scores are what a result starts from")
+            raise Refused("the scores are the init of an op")
         order = wide_loops(op, value.index)
         if order is None or order != wide_loops(op, len(op.inputs)):
-            raise Refused("the scores change the order of their dims")
+            raise Refused("the dims of the scores are permuted")
         return read_scores(op.inputs[value.index], later)
     if isinstance(made, arith.AddfOp) and later.mask is None and later.scale is None:
         return either(op, made, lambda other: Scores(later.product, None, mask_of(op, other)))
@@ -148,7 +148,7 @@ def read_scalar(op: linalg.GenericOp, value: SSAValue, later: Scores) -> Scores:
     if isinstance(made, arith.DivfOp) and later.scale is None:
         scale = reciprocal(made.rhs)
         return read_scalar(op, made.lhs, Scores(later.product, scale, later.mask))
-    raise Refused("the scores are no products, nor scaled or masked ones")
+    raise Refused("the scores are not a scaled or masked product")
 
 
 def either(
@@ -181,7 +181,7 @@ def mask_of(op: linalg.GenericOp, value: SSAValue) -> tuple[SSAValue, list[int]]
             found = wide_loops(op, value.index)
             if found and {*found} <= {*output}:
                 return inputs[value.index], [output.index(d) for d in found]
-    raise Refused("what is added to the scores is no mask")
+    raise Refused("the tensor added to the scores is not a mask")
 
 
 def factor(op: linalg.GenericOp, value: SSAValue) -> SSAValue | FloatAttr:
@@ -204,7 +204,7 @@ def reciprocal(value: SSAValue) -> FloatAttr:
         # A power of two whose inverse is representable, well within the range of the type.
         if abs(frexp(divisor)[0]) == 0.5 and 2.0**-64 < abs(divisor) < 2.0**64:
             return FloatAttr(1 / divisor, made.value.type)
-    raise Refused("the scores are divided by no power of two, which rounds otherwise than a factor")
+    raise Refused("the divisor of the scores is not a power of two: a product rounds differently")
 
 
 @dataclass(frozen=True)
@@ -233,15 +233,15 @@ def read_attention(outer: Product, side: int) -> Match:
     softmax = source(outer.op.operands[side]).owner
     assert isinstance(softmax, SoftmaxOp)
     if softmax.input.type != softmax.results[0].type:
-        raise Refused("softmax changes the type")
+        raise Refused("the softmax changes the element type")
     dim = softmax.dimension.value.data
     if dim not in wide(softmax.input):
-        raise Refused("there is one key")
+        raise Refused("there is only one key")
     over = wide(softmax.input).index(dim)
     starts_at_zero(outer)
     scores = read_scores(softmax.input, Scores(outer))
     if scores.product.op.parent is not outer.op.parent:
-        raise Refused("the scores are made in another block")
+        raise Refused("the scores are computed in another block")
     return arrange(outer, side, scores, over)
 
 
@@ -261,14 +261,14 @@ def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
     value, out = [second(d) for d in values], [second(d) for d in outer.output]
     at = next((i for i in (0, 1) if keys in of_inner[i] and keys not in of_inner[1 - i]), None)
     if at is None:
-        raise Refused("both factors of the scores have keys")
+        raise Refused("both operands of the score product have a key dim")
     key, query = of_inner[at], of_inner[1 - at]
     if not {*key} - {keys} <= {*query} or {d for d in query if d[0] == "sum"} - {*key}:
-        raise Refused("the scores are no product of queries and keys")
+        raise Refused("the scores are not a product of queries and keys")
     if not inner.summed:
-        raise Refused("queries and keys are numbers")
+        raise Refused("queries and keys are scalars")
     if [second(d) for d in outer.summed] != [keys] or keys not in value:
-        raise Refused("the contraction with the values is not over the keys")
+        raise Refused("the contraction with the values does not sum over the keys")
     if {d for d in value if d[0] == "score"} - {*key}:
         raise Refused("the values depend on the query")
     operands = (inner.op.operands[1 - at], inner.op.operands[at], outer.op.operands[1 - side])
@@ -324,5 +324,5 @@ def raise_attention(op: Operation) -> bool:
     if not may_rewrite(NAME, op, "attention of two contractions and a softmax"):
         return False
     new = build(match, outer.op)
-    remark("passed", NAME, new, "two contractions and the softmax between are an attention")
+    remark("passed", NAME, new, "raised two contractions and a softmax to attention")
     return True

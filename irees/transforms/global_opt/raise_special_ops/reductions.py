@@ -61,7 +61,7 @@ def raise_arg_compare(op: linalg.GenericOp) -> bool:
     if not isinstance(wins, arith.CmpfOp | arith.CmpiOp) or [wins.lhs, wins.rhs] != [x, best]:
         return False
     if not isinstance(value, Operation) or not _takes_the_winner(value, wins, x, best):
-        remark("missed", NAME, op, "no arg_compare: of a NaN, value and index disagree")
+        remark("missed", NAME, op, "no arg_compare: for a NaN, value and index disagree")
         return False
     if not may_rewrite(NAME, op, "arg_compare of linalg.generic"):
         return False
@@ -73,7 +73,7 @@ def raise_arg_compare(op: linalg.GenericOp) -> bool:
     )
     TensorBuilder(op).insert(new)
     _replace(op, new.results)
-    remark("passed", NAME, new, "a reduction with its index is an arg_compare")
+    remark("passed", NAME, new, "raised a reduction with its index to arg_compare")
     return True
 
 
@@ -199,5 +199,5 @@ def raise_softmax(op: linalg.GenericOp) -> bool:
     new = SoftmaxOp(x, op.outputs[0], loop)
     TensorBuilder(op).insert(new)
     _replace(op, new.results)
-    remark("passed", NAME, new, "powers over their sum are a softmax")
+    remark("passed", NAME, new, "raised exponentials over their sum to softmax")
     return True

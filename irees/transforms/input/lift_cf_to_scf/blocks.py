@@ -32,7 +32,7 @@ from irees.transforms.utils.tensors import constant, empty
 
 
 def last(block: Block) -> Operation:
-    """The terminator of a block."""
+    """Returns the terminator of a block."""
     assert block.last_op is not None
     return block.last_op
 
@@ -90,7 +90,7 @@ def poison(kind: Attribute, at: IndexBuilder, user: Operation) -> SSAValue:
     if isa(kind, AnyFloat) or isinstance(kind, IntegerType | IndexType | ComplexType):
         return at.insert(constant(0, kind)).results[0]
     raise UnsupportedError(
-        f"a value of type {kind} that is not defined on all ways to a block",
+        f"a value of type {kind} that is not defined on all paths to a block",
         op=user.name,
         location=str(user.location),
         hint="write these branches with scf",
@@ -148,9 +148,7 @@ def make_plain(region: Region, end: type[Operation]) -> Block:
         region.erase_block(block, safe_erase=False)
     ends = [last(b) for b in seen if isinstance(last(b), end)]
     if not ends:
-        raise UnsupportedError(
-            "blocks that never return", op="cf.br", location=str(last(entry).location)
-        )
+        raise UnsupportedError("no block returns", op="cf.br", location=str(last(entry).location))
     exit_ = Block(arg_types=[v.type for v in ends[0].operands])
     region.add_block(exit_)
     exit_.add_op(end(*exit_.args))
@@ -168,7 +166,7 @@ def make_plain(region: Region, end: type[Operation]) -> Block:
                 Rewriter.replace_op(op, cf.BranchOp(exit_, *op.operands))
             case _:
                 raise UnsupportedError(
-                    "a branch of a kind that is not known", op=op.name, location=str(op.location)
+                    "an unknown kind of branch", op=op.name, location=str(op.location)
                 )
     return exit_
 

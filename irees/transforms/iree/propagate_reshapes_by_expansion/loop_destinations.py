@@ -54,7 +54,7 @@ def expand_forall(op: ParallelInsertSliceOp) -> bool:
     products = [prod(sizes) for sizes in inner]
     for size, product, group in zip(whole, products, groups, strict=True):
         if len(group) > 1 and (size == DYNAMIC_INDEX or not product or size % product):
-            raise Refused(f"a dim of the destination is no multiple of {product}")
+            raise Refused(f"a dim of the destination is not a multiple of {product}")
     if any(s != 1 for s in op.static_strides.get_values()):
         raise Refused("the slice has strides")
     offsets = mixed(op.static_offsets.get_values(), op.offsets)
@@ -144,7 +144,7 @@ def _slices(op: ParallelInsertSliceOp, groups: Sequence[Sequence[int]]):
         if user is op:
             continue
         if not isinstance(user, tensor.ExtractSliceOp):
-            raise Refused("the destination is used otherwise")
+            raise Refused("the destination has another use")
         for name in ("static_offsets", "static_sizes", "static_strides"):
             if user.properties[name] != op.properties[name]:
                 raise Refused("another slice of the destination is read")
@@ -155,9 +155,9 @@ def _slices(op: ParallelInsertSliceOp, groups: Sequence[Sequence[int]]):
             if not isinstance(expanded, tensor.ExpandShapeOp) or reassociation(expanded) != list(
                 map(list, groups)
             ):
-                raise Refused("what is read of the destination is not expanded alike")
+                raise Refused("a read slice of the destination is not expanded alike")
             if expanded.result.type != op.source.owner.src.type:  # type: ignore[union-attr]
-                raise Refused("what is read of the destination is not expanded alike")
+                raise Refused("a read slice of the destination is not expanded alike")
         found.append(user)
     return found
 

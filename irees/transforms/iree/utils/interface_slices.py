@@ -168,7 +168,7 @@ class Reshaper:
             return lambda: (list(given), zeros, list(given))
         inner = prod(group[1:])
         if DYNAMIC_INDEX in group[1:] or inner <= 0:
-            raise Refused(f"dim {dim} is stored in part, and its inner dims are no numbers")
+            raise Refused(f"dim {dim} is accessed in part, and its inner dims are dynamic")
         if not Sum.of(s.offsets[dim]).divisible(inner):
             raise Refused(f"the offset of dim {dim} is not known to be a multiple of {inner}")
         outermost = all(d == 1 and isinstance(d, int) for d in s.shape[:dim])
@@ -202,7 +202,7 @@ class Reshaper:
         for span in spans:
             for dim in span[1:]:
                 if not s.full(dim):
-                    raise Refused(f"dim {dim} is inside a group, and the slice has a part of it")
+                    raise Refused(f"dim {dim} is inside a group, and the slice does not cover it")
         first = {span[0]: span for span in spans}
         covered = {dim for span in spans for dim in span[1:]}
         result = Reshaped([], [], [])

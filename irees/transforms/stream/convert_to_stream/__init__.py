@@ -168,7 +168,9 @@ class HostConversion(ControlFlow):
             case scf.YieldOp() | scf.ConditionOp():
                 pass
             case _ if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-                raise UnsupportedError("the host program cannot hold this op on tensors", op=op)
+                raise UnsupportedError(
+                    "this op on tensors is not supported in the host program", op=op
+                )
             case _:
                 pass
 

@@ -72,7 +72,7 @@ def is_repeated(op: Operation, value: SSAValue) -> bool:
 def refuse_call(op: func.CallOp) -> None:
     """Raises UnsupportedError: `irees-inline-calls` could not inline the call."""
     raise UnsupportedError(
-        f"@{op.callee.string_value()} calls itself, or is defined elsewhere",
+        f"@{op.callee.string_value()} is recursive, or has no body",
         op=op,
         hint="write the recursion as a loop, or give the function a body",
     )
@@ -85,9 +85,9 @@ def check_that_it_ends(op: scf.ForOp) -> None:
         return
     if (trips := -(-(end - first) // step)) > MOST_TRIPS:
         raise UnsupportedError(
-            f"a loop of {trips} iterations, which no machine ends",
+            f"a loop with {trips} iterations would not finish",
             op=op,
-            hint="give it the bound that it counts to; its importer did not know one",
+            hint="set the actual upper bound, which the importer did not know",
         )
 
 
@@ -265,8 +265,8 @@ class ControlFlow:
         """
         Returns the buffers of tensors of static shape that a loop passes on, by position.
 
-        A home stays what it is. A tensor that is passed on twice gets two buffers: the loop body
-        may update one of them.
+        A home is passed on unchanged. A tensor that is passed on twice gets two buffers, because
+        the loop body may update one of them.
         """
         passed: dict[int, SSAValue] = {}
         for i, value in enumerate(values):

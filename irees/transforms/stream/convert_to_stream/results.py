@@ -46,7 +46,7 @@ def write_back(
 
 
 def _assert_equal_sizes(a: SSAValue, b: SSAValue, builder: IndexBuilder) -> None:
-    """A loop may have changed the size of what it carries; memory of an argument cannot grow."""
+    """Asserts equal sizes: a loop may resize a carried tensor, but an argument cannot grow."""
     assert isinstance(a.type, MemRefType)
     assert isinstance(b.type, MemRefType)
     for axis, sizes in enumerate(zip(a.type.get_shape(), b.type.get_shape(), strict=True)):
