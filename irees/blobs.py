@@ -1,5 +1,5 @@
 """
-Weights: the bytes behind `dense_resource<key>`.
+Weights: the bytes of `dense_resource<key>`.
 
 The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` with a
 reference to its `Blob`. So bytes live as long as the IR that uses them, two modules with the same

@@ -100,7 +100,7 @@ def _spec(given: Any) -> str | None:
     try:
         spec = given.pipeline_pass_spec()
         made = type(given).from_pass_spec(spec)
-        # Dataclasses compare fields only; a pass may have state beside them.
+        # Dataclasses compare fields only; a pass may have other state.
         same = made == given and vars(made) == vars(given)
     except Exception:
         return None

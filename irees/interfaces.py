@@ -6,8 +6,8 @@ three kinds. First, `to_structured`, for an op that decomposes into structured o
 
     to_structured(op, builder) -> Sequence[SSAValue]
         Builds ops of linalg, tensor, arith and the like that compute the results of the op; one
-        value per result, of the same type. `builder` is an `irees.building.TensorBuilder` in front
-        of the op. An op that decomposes in this way compiles for every target.
+        value per result, of the same type. `builder` is an `irees.building.TensorBuilder` before
+        the op. An op that decomposes in this way compiles for every target.
     evaluate(op, *operands) -> Sequence[Any]
         Returns the results of the op for numpy arrays and numbers, for `target="reference"`. By
         default the decomposition is interpreted, which cannot reveal errors in the decomposition.
@@ -21,7 +21,7 @@ one of them, and its operands may be memrefs; it then has no results.
         which sizes must be equal.
     to_loops(op, builder) -> None
         Builds loops, loads and stores that implement the op; its operands are memrefs.
-        `builder` is an `irees.building.IndexBuilder` in front of the op.
+        `builder` is an `irees.building.IndexBuilder` before the op.
     to_threads(op, builder, room) -> str | None
         Like `to_loops`, for all threads of a GPU workgroup with `room` bytes of free shared memory;
         or returns why not. By default one thread runs the loops of `to_loops`.

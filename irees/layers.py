@@ -278,7 +278,7 @@ def same(first: Blob, second: Blob) -> bool:
 
 
 def sole_function(module: ModuleOp) -> func.FuncOp | None:
-    """Returns the function of a module, if it is the only op besides executables and one block."""
+    """Returns the only op besides executables, if it is a function with a single block."""
     tops = [op for op in module.body.block.ops if not isinstance(op, ExecutableOp)]
     if len(tops) != 1 or not isinstance(tops[0], func.FuncOp):
         return None
