@@ -1,5 +1,5 @@
 """
-Targets of plug-ins: accelerators that share the memory of the CPU, in kernels of C.
+Plug-in targets: accelerators that share the CPU's memory and are programmed from C kernels.
 
     TARGET = Accelerator(
         inserts={"after:tiled": "acme-npu-lower"},
@@ -8,9 +8,9 @@ Targets of plug-ins: accelerators that share the memory of the CPU, in kernels o
     PLUGIN = Plugin(name="acme-npu", targets={"acme-npu": "acme_npu:TARGET"}, ...)
 
 `target="acme-npu"` compiles for the CPU of this machine, `acme-npu:x86-64-v3` for another one, with
-passes of the plug-in that replace ops by instructions of the accelerator. What they leave in a
-kernel, the CPU computes. An instruction is an op with an interface that prints it
-(`irees.interfaces`). IREE: a HAL target backend, which has a code generation of its own.
+passes of the plug-in that replace ops by instructions of the accelerator. The CPU runs all other
+ops of a kernel. An instruction is an op with an interface that prints it (`irees.interfaces`).
+IREE: a HAL target backend, which has its own code generation.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Accelerator:
     """
-    How a target differs from the CPU.
+    The differences of a target from the CPU.
 
-    `inserts` maps places to passes that run when a program is compiled for it, `without` names
-    passes that do not, and `facts` replaces fields of the CPU's `Target`, such as `threads`.
+    `inserts` maps places to passes to insert for this target, `without` names passes to disable,
+    and `facts` replaces fields of the CPU's `Target`, such as `threads`.
     """
 
     inserts: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Accelerator:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def target(self, name: str, cpu: Target) -> Target:
-        """Returns the target of that name beside a CPU. Raises PluginError for unknown facts."""
+        """Returns the target that combines a CPU and this accelerator. Raises PluginError."""
         known = {each.name for each in fields(cpu)}
         if unknown := sorted(set(self.facts) - known):
             raise PluginError(f"target {name!r} has an unknown fact {unknown[0]!r}")
@@ -48,7 +48,7 @@ class Accelerator:
 
 
 def accelerator(name: str) -> Accelerator | None:
-    """Returns the target of that name of a plug-in, or None. Raises PluginError."""
+    """Returns the plug-in target of that name, or None. Raises PluginError."""
     home = offered("targets").get(name)
     if home is None:
         return None

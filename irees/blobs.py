@@ -1,5 +1,5 @@
 """
-Weights: the bytes behind `dense_resource<key>`.
+Weights: the bytes of `dense_resource<key>`.
 
 The IR holds a handle, never bytes. The string of the handle is a `ResourceKey`, a `str` with a
 reference to its `Blob`. So bytes live as long as the IR that uses them, two modules with the same
@@ -75,7 +75,7 @@ class Blob:
         self.key = key
         self.recipe = recipe
         self.was_read = False
-        """Whether something, such as a pass, has looked at the bytes."""
+        """Whether the bytes were read, for example by a pass."""
         self._hex = hex_text
         self._data = data
         self._array = array
@@ -87,7 +87,7 @@ class Blob:
     def _read_alignment(self) -> int:
         if len(self._hex) < 8 or len(self._hex) % 2:
             raise ParseError(
-                f"resource {self.key!r} must have an alignment in 4 bytes and then whole bytes"
+                f"resource {self.key!r} must start with a 4-byte alignment, then whole bytes"
             )
         return int.from_bytes(self._unhex(0, 8), "little")
 
@@ -113,13 +113,13 @@ class Blob:
         return self.payload()
 
     def mark_read(self) -> None:
-        """Records that the bytes were looked at, and with them those they are computed from."""
+        """Records that the bytes were read, and those of the recipe's sources."""
         self.was_read = True
         for source in () if self.recipe is None else self.recipe.sources:
             source.mark_read()
 
     def payload(self) -> Any:
-        """The payload without keeping it: decoded or computed again at each call."""
+        """Returns the payload without caching it: each call decodes or computes it again."""
         if self._array is not None:
             return self._array.reshape(-1).view(np.uint8).data
         if self._data is not None:
@@ -145,7 +145,7 @@ class Blob:
             release_pages(self._hex)
 
     def raw(self) -> Any:
-        """Data that identifies the payload without decoding: the hex text if not decoded yet."""
+        """Returns data that identifies the payload: the hex text if it is not decoded yet."""
         return self._hex if self._hex is not None else self.payload()
 
     @property
@@ -168,7 +168,7 @@ class Blob:
 
 
 def release_pages(text: Any) -> None:
-    """Lets the system take back the memory of a mapped file; reading it again maps it again."""
+    """Releases the pages of a mapped file; the next read loads them again."""
     owner = text.obj if isinstance(text, memoryview) else text
     if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         owner.madvise(mmap.MADV_DONTNEED)
@@ -206,4 +206,4 @@ class ResourceKey(str):
         return self
 
     def __reduce__(self):
-        raise TypeError("a ResourceKey is not pickled: its bytes would be copied")
+        raise TypeError("a ResourceKey cannot be pickled: its bytes would be copied")

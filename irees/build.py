@@ -92,7 +92,7 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
         raise ArgumentError(
             f"the program is a {type(source).__name__}, but must be MLIR text or its path, a "
             "module, or a program of PyTorch or JAX",
-            hint="decode bytes, and make an object of a class, as in irees.compile(Model(), (x,))",
+            hint="decode bytes, and instantiate a class, as in irees.compile(Model(), (x,))",
         )
     from irees.frontends.torch import import_program
 
@@ -205,8 +205,8 @@ def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
 
 def return_updates(module: ModuleOp, options: Options) -> None:
     """
-    Makes updates of arguments ordinary results where they cannot be written in place: arguments on
-    a device are copies, and traced tensors must keep their values.
+    Turns updates of arguments into ordinary results if they cannot be written in place: arguments
+    on a device are copies, and traced tensors must keep their values.
     """
     if Target.parse(options.target).kind != "cpu" or options.trace_dispatch_tensors:
         for function in [op for op in module.ops if isinstance(op, func.FuncOp)]:
@@ -295,8 +295,9 @@ def compile_texts(
 
 def make_interpretable(module: ModuleOp, options: Options) -> None:
     """
-    Lowers what the interpreter cannot run of an imported program, in place: ops of plug-ins that
-    nothing evaluates, and functions that write to buffers of the caller, which get results.
+    Lowers the parts of an imported program that the interpreter cannot run, in place: ops of
+    plug-ins without `evaluate`, and functions that write to the caller's buffers, which get results
+    instead.
 
     Raises PluginError or UnsupportedError.
     """
@@ -314,7 +315,7 @@ def reference_program(
     """
     The program that interprets a module as imported, or after the last phase in which the caller
     inserts a pass. To trace dispatches, it also interprets a copy lowered to dispatches, whose
-    values are traced but never returned. Raises ArgumentError for a place behind these phases.
+    values are traced but never returned. Raises ArgumentError for a place after these phases.
     """
     make_interpretable(module, options)
     if last := last_phase_with_insertion(options):

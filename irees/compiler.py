@@ -139,8 +139,8 @@ def _compiled(
         return build.compile_devices_text(source, chosen, **listeners)
     if chosen.target == "reference" and not chosen.devices and (to or start) is not None:
         raise ArgumentError(
-            "target=reference interprets the source, and has no phases",
-            hint="leave out the phase, or name another target",
+            "target=reference interprets the source and has no phases",
+            hint="omit the phase, or use another target",
         )
     imported = build.import_source(source, **arguments)
     module = imported.module

@@ -39,7 +39,7 @@ MAX_ITEMS, MAX_DEPTH = 100, 6
 
 _PARTS = ("irees", "xdsl", "numpy", "ml_dtypes", "torch", "jax", "onnx")
 _OURS = ("xdsl", "pyo3_runtime")
-"""Packages whose exceptions are caught even if they are no `Exception`."""
+"""Packages whose exceptions are caught even if they do not derive from `Exception`."""
 _CALLERS = "_irees_caller"
 _TOO_LARGE = ("array is too big", "Maximum allowed dimension", "iterator is too large",
               "broadcast dimensions too large")  # fmt: skip
@@ -69,7 +69,7 @@ def fenced(entry: Callable[P, R]) -> Callable[P, R]:
 
 
 def misfit(entry: Callable[..., Any], args: Any, named: Any) -> str | None:
-    """Why an entry cannot be called with these arguments, in Python's words; None if it can."""
+    """Returns why the arguments do not match an entry's signature, in Python's words, or None."""
     try:
         signature(entry).bind(*args, **named)
     except TypeError as error:

@@ -3,10 +3,10 @@ Passes that a caller or a plug-in inserts into the pipeline.
 
     irees.compile(module, passes={"after:structured": "acme-x{n=2}", "after:buffers": MyPass()})
 
-This module holds what `Options` knows of them: a place, and what is run there. It does not import
-xDSL; `irees.pipeline` finds the place and makes the passes. Both are part of every cache key. A
-pass given as an object is identified by its class, its options and the sources of its package; one
-that cannot be identified in this way is run, but the program is not stored.
+This module defines their form in `Options`: a place, and the passes to run there. It does not
+import xDSL; `irees.pipeline` finds the place and creates the passes. Place and passes are part of
+every cache key. A pass given as an object is identified by its class, its options and the sources
+of its package. If that is not possible, the pass runs, but the program is not cached.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def insertions_of(texts: Iterable[str]) -> dict[str, list[str]]:
         place, equals, passes = text.partition("=")
         if not equals or not passes.strip():
             raise ArgumentError(
-                f"{text!r} names no place and pass", hint="use PLACE=PASSES, as in after:input=cse"
+                f"{text!r} does not name a place and a pass",
+                hint="use PLACE=PASSES, as in after:input=cse",
             )
         found.setdefault(place.strip(), []).append(passes.strip())
     return found
@@ -87,7 +88,7 @@ def _insertion(place: Any, given: Any) -> Insertion:
     if isinstance(given, type) or not callable(getattr(given, "apply", None)):
         kind = given.__name__ if isinstance(given, type) else f"a {type(given).__name__}"
         raise ArgumentError(
-            f"what is inserted at {place} is {kind}, but must be a pass",
+            f"a pass is expected at {place}, but got {kind}",
             hint="give a text, or an object such as MyPass(n=2)",
         )
     spec = _spec(given)
@@ -95,11 +96,11 @@ def _insertion(place: Any, given: Any) -> Insertion:
 
 
 def _spec(given: Any) -> str | None:
-    """Returns the text of a pass, None if it does not describe all of it."""
+    """Returns the text of a pass, or None if the text would not describe all of its state."""
     try:
         spec = given.pipeline_pass_spec()
         made = type(given).from_pass_spec(spec)
-        # Dataclasses compare fields only; a pass may have state beside them.
+        # Dataclasses compare fields only; a pass may have other state.
         same = made == given and vars(made) == vars(given)
     except Exception:
         return None
@@ -107,7 +108,7 @@ def _spec(given: Any) -> str | None:
 
 
 def _home(given: Any) -> str | None:
-    """Returns class and digest of a pass, None for one that no file defines."""
+    """Returns class and digest of a pass, or None if its class is not defined in a file."""
     from irees.plugins import sources_digest
 
     kind = type(given)

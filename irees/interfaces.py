@@ -1,47 +1,47 @@
 """
-What a plug-in says about an op of its own: how it is lowered, and what it means.
+Interfaces of plug-in ops: how they are lowered, and how they are interpreted.
 
-A plug-in maps op names to classes in `Plugin.interfaces`. Such a class has static methods. It has
-either the first, for an op that is made of structured ops:
+A plug-in maps op names to classes in `Plugin.interfaces`. Such a class has static methods of one of
+three kinds. First, `to_structured`, for an op that decomposes into structured ops:
 
     to_structured(op, builder) -> Sequence[SSAValue]
         Builds ops of linalg, tensor, arith and the like that compute the results of the op; one
-        value per result, of the same type. `builder` is an `irees.building.TensorBuilder` in front
-        of the op. An op that decomposes in this way compiles for every target.
+        value per result, of the same type. `builder` is an `irees.building.TensorBuilder` before
+        the op. An op that decomposes in this way compiles for every target.
     evaluate(op, *operands) -> Sequence[Any]
         Returns the results of the op for numpy arrays and numbers, for `target="reference"`. By
-        default the decomposition is interpreted, which cannot find a fault of the decomposition.
+        default the decomposition is interpreted, which cannot reveal errors in the decomposition.
 
-or `domain`, `to_loops` and `evaluate`, for an op with loops of its own. Such an op is in
+Second, `domain`, `to_loops` and `evaluate`, for an op that builds its own loops. Such an op is in
 destination-passing style: its property `outputs` has its last operands, each result has the type of
-one of them, and it can be made of memrefs, without results.
+one of them, and its operands may be memrefs; it then has no results.
 
     domain(op) -> Domain
-        The loops of the op, and how they index its operands. Says how the op is cut into tiles and
+        The loops of the op, and how they index its operands. Determines how the op is tiled and
         which sizes must be equal.
     to_loops(op, builder) -> None
-        Builds loops, loads and stores that do what the op does; its operands are memrefs.
-        `builder` is an `irees.building.IndexBuilder` in front of the op.
+        Builds loops, loads and stores that implement the op; its operands are memrefs.
+        `builder` is an `irees.building.IndexBuilder` before the op.
     to_threads(op, builder, room) -> str | None
-        Like `to_loops`, by all threads of a workgroup of a GPU with `room` bytes of free shared
-        memory; or returns why not. By default one thread runs what `to_loops` builds.
+        Like `to_loops`, for all threads of a GPU workgroup with `room` bytes of free shared memory;
+        or returns why not. By default one thread runs the loops of `to_loops`.
     flops(op, points) -> int
-        The arithmetic operations for a number of iterations. By default one each.
+        The number of arithmetic operations in `points` iterations. By default one each.
     leads = True
-        The op is work enough for a kernel, like a contraction: it joins no kernel of its producers,
-        and what joins its kernel keeps all its parallel loops. By default False.
+        The op justifies a kernel, like a contraction: it is not fused into kernels of its
+        producers, and ops fused into its kernel preserve its parallel loops. By default False.
 
-or `to_c`, `places` and `evaluate`, for an instruction of an accelerator (`irees.accelerators`),
-which kernels contain up to the end:
+Third, `to_c`, `places` and `evaluate`, for an instruction of an accelerator
+(`irees.accelerators`), which stays in kernels until they are printed:
 
     to_c(op, printer) -> None
         Prints the op: `printer.line(text)` adds a line, `printer.name(value)` is a scalar,
         `printer.buffer(value)` a memref, `printer.include(text)` puts a text before the kernel.
     places(op, number) -> Sequence[Place]
-        The elements of memrefs that the op accesses, which are proved to be in bounds. `number` is
-        a function from an index value to an expression, to which ints and others can be added.
+        The elements of memrefs that the op accesses; irees proves that they are in bounds. `number`
+        maps an index value to an expression, to which ints and other expressions can be added.
 
-The ops of iree_linalg_ext that have loops of their own are rows of the same table (`OWN`). MLIR:
+The iree_linalg_ext ops that build their own loops are rows of the same table (`OWN`). MLIR:
 external models of interfaces, such as `AggregatedOpInterface`, `DestinationStyleOpInterface` and
 `TilingInterface`.
 """
@@ -77,18 +77,18 @@ OWN = {
         "topk_v2": "Topk",
     }.items()
 }
-"""Classes of ops of irees, by op name."""
+"""Interface classes of irees' own ops, by op name."""
 
 
 @dataclass(frozen=True)
 class Domain:
     """
-    An op as loops over its operands.
+    The loop nest of an op over its operands.
 
     `kinds` has "parallel" or "reduction" for each loop; the tiles of parallel loops are independent
     of each other. `maps` has one map for each operand, from the loops to the index of an element,
-    or None for an operand that is no tensor. Dims that are indexed by one loop must be equal, but
-    for those in `shorter`, pairs of operand and axis, which may be smaller.
+    or None for an operand that is not a tensor. Dims that are indexed by the same loop must be
+    equal, except those in `shorter`, pairs of operand and axis, which may be smaller.
     """
 
     kinds: tuple[str, ...]
@@ -96,7 +96,7 @@ class Domain:
     shorter: frozenset[tuple[int, int]] = frozenset()
 
     def sizes(self, op: Operation) -> tuple[int, ...]:
-        """Returns the trip count of each loop; -1 where no operand has a static size."""
+        """Returns the trip count of each loop; -1 if no operand has a static size along it."""
         found = [-1] * len(self.kinds)
         for number, (value, indexing) in enumerate(zip(op.operands, self.maps, strict=True)):
             if indexing is None or not isinstance(value.type, ShapedType):
@@ -123,7 +123,7 @@ class Place:
 
 def model_of(op: Operation, plugins: tuple[str, ...] | None = None) -> Any:
     """
-    Returns the class that a plug-in names for an op, or None: any plug-in, or the given ones.
+    Returns the interface class of an op in all plug-ins, or in the given ones; None if it has none.
 
     Raises PluginError.
     """
@@ -132,7 +132,7 @@ def model_of(op: Operation, plugins: tuple[str, ...] | None = None) -> Any:
 
 def loops_model_of(op: Operation) -> Any:
     """
-    Returns the class for an op with loops of its own, of irees or of a plug-in, or None.
+    Returns the interface class, of irees or a plug-in, of an op that builds its own loops, or None.
 
     Raises PluginError.
     """
@@ -141,7 +141,7 @@ def loops_model_of(op: Operation) -> Any:
 
 def domain_of(op: Operation) -> Domain | None:
     """
-    Returns the loops of an op that has loops of its own; None for others, and if unknown.
+    Returns the loops of an op that builds its own loops; None for other ops, or if unknown.
 
     Raises PluginError if a plug-in's `domain` fails, or does not fit the operands.
     """
@@ -158,7 +158,7 @@ def domain_of(op: Operation) -> Domain | None:
 
 @contextmanager
 def blamed(op: Operation, method: str) -> Iterator[None]:
-    """Raises PluginError, with the line, for an error in a plug-in's method of an op."""
+    """Converts an error in a plug-in's method to a PluginError with the op and the source line."""
     try:
         yield
     except IreesError:
@@ -175,7 +175,7 @@ def blamed(op: Operation, method: str) -> Iterator[None]:
 
 def flops_in_loops(op: Operation) -> int | None:
     """
-    Returns the arithmetic operations of an op that has loops of its own; None if they depend on a
+    Returns the arithmetic operations of an op that builds its own loops; None if they depend on a
     dynamic size, 0 for other ops.
     """
     domain = domain_of(op)
@@ -189,12 +189,12 @@ def flops_in_loops(op: Operation) -> int | None:
 
 
 def outputs_of(op: Operation) -> list[SSAValue]:
-    """Returns the operands of an op with loops of its own that are written."""
+    """Returns the output operands of an op that builds its own loops."""
     return list(op.outputs)  # type: ignore[attr-defined]
 
 
 def _misfit(op: Operation, domain: Any) -> str | None:
-    """Returns what is wrong with a domain."""
+    """Returns why a domain is invalid, or None."""
     if not isinstance(domain, Domain):
         return f"returns a {type(domain).__name__}, but must return an irees.interfaces.Domain"
     if any(kind not in ("parallel", "reduction") for kind in domain.kinds):
@@ -218,7 +218,7 @@ def _misfit(op: Operation, domain: Any) -> str | None:
 
 
 def why_not_in_loops(op: Operation) -> str | None:
-    """Returns why an op with loops of its own is not in destination-passing style, or None."""
+    """Returns why an op that builds its own loops violates destination-passing style, or None."""
     outputs = getattr(op, "outputs", None)
     if outputs is None:
         return "has no property `outputs`, the operands that it writes"
@@ -231,7 +231,7 @@ def why_not_in_loops(op: Operation) -> str | None:
 
 
 def places_of(op: Operation, number: Callable[[SSAValue], Any]) -> Sequence[Place] | None:
-    """Returns what an instruction of a plug-in accesses; None for others. Raises PluginError."""
+    """Returns the accesses of a plug-in's instruction, None for other ops. Raises PluginError."""
     model = model_of(op)
     if model is None or not hasattr(model, "places"):
         return None
@@ -271,6 +271,6 @@ def _model(name: str, plugins: tuple[str, ...] | None) -> Any:
 
 
 def clear() -> None:
-    """Forgets which class belongs to which op, after the set of plug-ins changed."""
+    """Clears the cached interface classes, after the set of plug-ins has changed."""
     _model.cache_clear()
     _loops_model.cache_clear()

@@ -1,25 +1,25 @@
 """
 Compiles equal layers once.
 
-A network of 80 equal layers takes 80 times the ops of one through the phases on tensors, for
-kernels that are merged in the end. So `shorten` makes a program with HEAD + TAIL of the layers. It
-passes through these phases as one program, so ops fuse across layers. `extend` then finds the
+Compiling a network of 80 equal layers would run the tensor phases on 80 times the ops of a layer,
+only to deduplicate the kernels at the end. So `shorten` makes a program with HEAD + TAIL of the
+layers. The tensor phases run on it as a whole, so ops fuse across layers. `extend` then finds the
 dispatches of one layer in the result, and inserts copies with the weights of the omitted layers.
 
     layers:      1 2 3 4 .. 79 80    shorten    1 2 79 80
     dispatches:  a b b' b' .. b' c   extend     a b b' c
 
-The result is the one of the whole program, because passes are local and cannot tell weights apart:
+The result equals that of the whole program, because passes are local and treat all weights alike:
 
-* the dispatches of two successive layers must be equal, as `irees.analysis.repetition` defines it,
-  and each weight must be to the next as that of a layer is to that of the next layer;
-* no pass may have read a weight of a layer. What passes compute from weights is a recipe
+* the dispatches of two successive layers must be equal as defined by `irees.analysis.repetition`,
+  and their weights must be the corresponding weights of the two layers;
+* no pass may have read a weight of a layer. A weight that a pass derives from others is a recipe
   (`irees.blobs`), which `extend` applies to the weights of the other layers.
 
-Otherwise the whole program passes through all phases. Inserted ops have the locations of the layer
-that they were copied from, and remarks cover only the layers that were compiled.
-Constants that are equal in all layers by chance, as in a network that was not trained, are not
-merged: their bytes were not compared.
+Otherwise all phases run on the whole program. Inserted ops have the locations of the layer that
+they were copied from, and remarks cover only the compiled layers.
+Constants that happen to be equal in all layers, as in an untrained network, are not merged: their
+bytes are not compared.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from irees.dialects.flow import DispatchOp, ExecutableOp
 from irees.dialects.resources import resource_attr
 
 HEAD, TAIL = 2, 2
-"""Layers that are kept at either end: the first and the last may differ, as their neighbours do."""
+"""Layers kept at the start and at the end: the first and last layers have other neighbours."""
 FEWEST = 3
-"""Layers that must be left out for the search and the copies to pay off."""
+"""Minimum number of omitted layers for the search and the copies to pay off."""
 
 
 @dataclass
@@ -58,13 +58,13 @@ class Weights:
     table: list[list[Blob]]
     places: dict[Blob, tuple[int, int]]
     order: dict[Blob, int]
-    """The order in which the whole program defines them."""
+    """Position of each weight in the order in which the whole program defines them."""
 
     @staticmethod
     def of(sequence: Sequence, run: Run) -> Weights | None:
         """
-        Returns the weights of the layers of a run; None if layers share some of theirs, or differ
-        in none.
+        Returns the weights of the layers of a run. Returns None if layers share a weight that
+        otherwise varies, or if no weight varies.
         """
         rows = [list(weights_in(sequence, layer(run, n))) for n in range(run.repeats)]
         first, second = rows[0], rows[1]
@@ -83,7 +83,7 @@ class Weights:
         return Weights(table, places, {})
 
     def moved(self, blob: Blob, layers: int) -> Blob:
-        """The weight of a later layer that is what a blob is to its own."""
+        """Returns the blob that corresponds to a layer's blob in a layer `layers` later."""
         if (place := self.places.get(blob)) is not None:
             return self.table[place[0] + layers][place[1]]
         recipe = blob.recipe
@@ -94,18 +94,18 @@ class Weights:
         return Blob(own, recipe=replace(recipe, sources=sources))
 
     def layers_of(self, blob: Blob) -> set[int]:
-        """The layers whose weights a blob is computed from."""
+        """Returns the layers whose weights a blob is computed from."""
         if (place := self.places.get(blob)) is not None:
             return {place[0]}
         sources = () if blob.recipe is None else blob.recipe.sources
         return set[int]().union(*map(self.layers_of, sources))
 
     def are_unread(self) -> bool:
-        """Whether no pass has looked at a weight of a layer."""
+        """Whether no pass has read a weight of a layer."""
         return not any(blob.was_read for blob in self.places)
 
     def follows(self, former: Blob, latter: Blob) -> bool:
-        """Whether a weight is what another one is to the layer before, of those that are kept."""
+        """Whether `latter` corresponds to `former` in the next kept layer."""
         if (place := self.places.get(former)) is not None:
             after = place[0] + 1
             next_ = after if after != HEAD else len(self.table) - TAIL
@@ -120,7 +120,7 @@ class Weights:
 
 
 def weights_in(sequence: Sequence, numbers: Iterable[int]) -> Iterator[Blob]:
-    """The weights that ops use, in order."""
+    """Yields the weights that ops use, in order."""
     for number in numbers:
         for value in sequence.operands(number):
             if (blob := weight_of(value)) is not None:
@@ -128,14 +128,14 @@ def weights_in(sequence: Sequence, numbers: Iterable[int]) -> Iterator[Blob]:
 
 
 def layer(run: Run, number: int) -> range:
-    """The numbers of the ops of a layer."""
+    """Returns the numbers of the ops of a layer."""
     begin = run.start + number * run.period
     return range(begin, begin + run.period)
 
 
 @dataclass
 class Shortened:
-    """A program with few of its layers, and what is needed to put in the others."""
+    """A program with few of its layers, and the data to restore the others."""
 
     module: ModuleOp
     weights: Weights
@@ -143,8 +143,8 @@ class Shortened:
 
     def extend(self) -> bool:
         """
-        Puts in the layers that were left out, in place, when the program consists of dispatches.
-        Returns whether that was possible; otherwise the module is of no more use.
+        Restores the omitted layers in place, once the program consists of dispatches. Returns
+        whether that was possible; otherwise the caller must discard the module.
         """
         if not self.weights.are_unread():
             return False
@@ -162,7 +162,7 @@ class Shortened:
         return True
 
     def _fits(self, sequence: Sequence, run: Run) -> bool:
-        """Whether the first layer of a run can be repeated, and what follows it can be moved."""
+        """Whether the first layer of a run can be repeated, and the ops after it can be moved."""
         first = layer(run, 0)
         count = len(sequence.ops)
         if run.start == 0 or any(op.regions for op in sequence.ops[run.start : run.stop]):
@@ -199,7 +199,7 @@ class Extension:
                 self._tops[blob] = op
 
     def insert(self) -> None:
-        """Inserts the copies, and makes what follows them use them."""
+        """Inserts the copies, and redirects the operands of the layers after them."""
         template = layer(self.run, 0)
         last = self.ops[template.stop - 1]
         clones: list[Operation] = []
@@ -225,7 +225,10 @@ class Extension:
                 Rewriter.erase_op(constant)
 
     def _operand(self, origin: int, position: int, value: SSAValue, number: int) -> SSAValue | None:
-        """What op `number`, which is like op `origin`, uses for a value; None if it stays."""
+        """
+        Returns the operand of op `number` that corresponds to `value` of op `origin`; None to keep
+        the current one.
+        """
         distance = number - origin
         if (blob := weight_of(value)) is not None:
             wanted = self.weights.moved(blob, distance // self.run.period)
@@ -241,7 +244,7 @@ class Extension:
         return None if place is None else self.ops[place + distance].results[value.index]
 
     def _constant(self, blob: Blob, like: SSAValue, user: Operation) -> SSAValue:
-        """A constant with a weight, at the place of the one that it is like."""
+        """Returns a constant with this weight, placed like the constant `like`."""
         owner = like.owner
         assert isinstance(owner, arith.ConstantOp)
         assert isinstance(owner.value, DenseResourceAttr)
@@ -258,14 +261,14 @@ class Extension:
         return new.result
 
     def _successor(self, blob: Blob) -> Operation:
-        """The constant before which the whole program has that of a weight."""
+        """Returns the op before which the whole program defines the constant of a weight."""
         order = self.weights.order
         later = [b for b in self._tops if order.get(b, -1) > order.get(blob, -1)]
         return self._tops[min(later, key=order.__getitem__)] if later else self._first
 
 
 def same(first: Blob, second: Blob) -> bool:
-    """Whether two blobs are the same weight, or the same result of the same weights."""
+    """Whether two blobs are the same weight, or derived from the same weights by equal recipes."""
     own, other = first.recipe, second.recipe
     if first is second or own is None or other is None:
         return first is second
@@ -275,7 +278,7 @@ def same(first: Blob, second: Blob) -> bool:
 
 
 def sole_function(module: ModuleOp) -> func.FuncOp | None:
-    """The only function beside executables, if it has one block and there is nothing else."""
+    """Returns the only op besides executables, if it is a function with a single block."""
     tops = [op for op in module.body.block.ops if not isinstance(op, ExecutableOp)]
     if len(tops) != 1 or not isinstance(tops[0], func.FuncOp):
         return None
@@ -284,7 +287,7 @@ def sole_function(module: ModuleOp) -> func.FuncOp | None:
 
 
 def shorten(module: ModuleOp) -> Shortened | None:
-    """Returns a copy of a program without most of its layers, or None if it has no equal ones."""
+    """Returns a copy of a program without most of its equal layers, or None if it has too few."""
     function = sole_function(module)
     if function is None or len(module.body.block.ops) != 1:
         return None
@@ -307,7 +310,7 @@ def shorten(module: ModuleOp) -> Shortened | None:
 
 
 def reaches_into(sequence: Sequence, run: Run, cut: range) -> bool:
-    """Whether an op behind the layers that are left out uses more than the layer before it."""
+    """Whether an op after the omitted layers uses one of them, except as its previous layer."""
     for number in range(cut.stop, len(sequence.ops)):
         for position, value in enumerate(sequence.operands(number)):
             if sequence.place(value) not in cut:
@@ -321,7 +324,7 @@ def reaches_into(sequence: Sequence, run: Run, cut: range) -> bool:
 
 
 def without(function: func.FuncOp, sequence: Sequence, cut: range) -> func.FuncOp:
-    """A copy of a function without the ops of a cut, in whose place those before it are used."""
+    """Returns a copy of a function without the ops in `cut`; their uses get the ops before it."""
     old = function.body.block
     block = Block(arg_types=[argument.type for argument in old.args])
     mapper: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
@@ -351,7 +354,7 @@ def without(function: func.FuncOp, sequence: Sequence, cut: range) -> func.FuncO
 
 
 def dispatched(ops: Iterable[Operation]) -> dict[str, int]:
-    """The first dispatch of each executable, by number."""
+    """Returns the number of the first dispatch of each executable, by name."""
     first: dict[str, int] = {}
     dispatches = [op for op in ops if isinstance(op, DispatchOp)]
     for number, op in enumerate(dispatches):
@@ -360,7 +363,7 @@ def dispatched(ops: Iterable[Operation]) -> dict[str, int]:
 
 
 def renumber(module: ModuleOp, before: dict[str, int], after: dict[str, int]) -> None:
-    """Names executables as in the whole program: each by the number of its first dispatch."""
+    """Renames executables as in the whole program, by the number of their first dispatch."""
     names = {name: name.rpartition("_") for name in before}
     if any(parts[2] != str(before[name]) for name, parts in names.items()):
         return
@@ -378,12 +381,12 @@ def renumber(module: ModuleOp, before: dict[str, int], after: dict[str, int]) ->
 
 
 def source_bytes(blob: Blob) -> int:
-    """The bytes of what a weight is computed from, which has no padding."""
+    """Returns the bytes of the source weights of a blob, which have no padding."""
     return blob.size if blob.recipe is None else sum(map(source_bytes, blob.recipe.sources))
 
 
 def add_work(function: func.FuncOp, sequence: Sequence, run: Run, shortened: Shortened) -> None:
-    """Adds the work of the layers that were left out to that of the function."""
+    """Adds the work of the omitted layers to that of the function."""
     known = function.attributes.get("work")
     if not isinstance(known, DictionaryAttr):
         return

@@ -22,7 +22,7 @@ Balance = Literal["flops", "memory"]
 
 
 def canonical_tuning(tuning: Any) -> str | None:
-    """A tuning, a mapping or JSON, as sorted JSON; None for one without entries."""
+    """Returns a tuning (a mapping or JSON) as sorted JSON; None if it is empty."""
     data: Any = None
     try:
         data = json.loads(tuning) if isinstance(tuning, str) else dict(tuning or {})
@@ -31,7 +31,7 @@ def canonical_tuning(tuning: Any) -> str | None:
     if not _is_tuning(data):
         raise ArgumentError(
             "tuning must map keys of dispatches to lists of lowering configs",
-            hint='take what irees.tune found, as in {"1f0c...": [{"workgroup": [64, 0]}]}',
+            hint='use a result of irees.tune, as in {"1f0c...": [{"workgroup": [64, 0]}]}',
         )
     return json.dumps(data, sort_keys=True) if data else None
 
@@ -55,7 +55,7 @@ def _is_size(value: Any) -> bool:
 
 
 def canonical_devices(devices: Any) -> str | None:
-    """The devices of a program, a mapping or JSON, as JSON in their order; None without any."""
+    """Returns the devices (a mapping or JSON) as JSON, in the given order; None if empty."""
     data: Any = None
     try:
         data = json.loads(devices) if isinstance(devices, str) else dict(devices or {})
@@ -65,7 +65,7 @@ def canonical_devices(devices: Any) -> str | None:
         isinstance(text, str) and text for pair in data.items() for text in pair
     ):
         raise ArgumentError(
-            "devices must map the names of a program's devices to what they are",
+            "devices must map the names of a program's devices to devices",
             hint='as in {"dev_0": "cpu:0", "dev_1": "cuda:0"}',
         )
     return json.dumps(data) if data else None
@@ -100,59 +100,61 @@ def _option(default: Any, text: str, **flag: str) -> Any:
 @dataclass(frozen=True)
 class Options:
     """
-    What may be chosen about a compilation: the keywords of `irees.compile` and, with dashes, the
-    flags of the commands. docs/options.md is made of the help texts.
+    The options of a compilation: the keywords of `irees.compile` and, with dashes, the flags of the
+    commands. docs/options.md is generated from the help texts.
 
-    Raises ArgumentError for a value that an option cannot have.
+    Raises ArgumentError for an invalid value.
     """
 
     target: str | Target = _option(
         "cpu",
-        "what to compile for: cpu, cpu:x86-64-v3, cuda, cuda:sm_90, cuda-emulated, or reference, "
-        "which interprets the program",
+        "target: cpu, cpu:x86-64-v3, cuda, cuda:sm_90, cuda-emulated, or reference, which "
+        "interprets the program",
     )
     opt_level: int = _option(2, "optimization level of the C compiler, 0 to 3", metavar="N")
     fp: FloatMode = _option(
         "default",
-        "strict forbids contraction and reassociation of floats: the results are the bits of the "
-        "interpreter",
+        "strict forbids contraction and reassociation of floats: results are bit-identical to the "
+        "interpreter's",
     )
     allow_tf32: bool = _option(
         False,
         "let a GPU round the operands of f32 matmuls to tf32, as PyTorch's allow_tf32 does",
     )
     disable_pass: tuple[str, ...] = _option(
-        (), "leave out optional or inserted passes; several are separated by commas", metavar="NAME"
+        (), "disable optional or inserted passes, separated by commas", metavar="NAME"
     )
     rewrite_limit: int | None = _option(
-        None, "apply the first N optional rewrites only, to find the one that is wrong", metavar="N"
+        None, "apply only the first N optional rewrites, to bisect a miscompilation", metavar="N"
     )
     trace_dispatch_tensors: bool | str = _option(
         False,
-        "show what goes into each dispatch and comes out of it, on standard error or as .npy files "
-        "in a folder",
+        "trace the inputs and outputs of each dispatch, to standard error or as .npy files in a "
+        "folder",
         metavar="[DIR]",
     )
-    time_dispatches: bool = _option(False, "note when each dispatch begins and ends, for `explain`")
+    time_dispatches: bool = _option(
+        False, "record the start and end time of each dispatch, for `explain`"
+    )
     tuning: str | Mapping[str, Any] | None = _option(
         None,
-        "lowering configs by dispatch, as `irees.tune` finds them; a saved program or JSON",
+        "lowering configs by dispatch, from `irees.tune`: a saved program or JSON",
         metavar="FILE",
     )
     devices: str | Mapping[str, str] | None = _option(
         None,
-        "what the devices of the program are, the default first, as in dev_0=cpu:0",
+        "the devices of the program, the default first, as in dev_0=cpu:0",
         flag="--device",
         metavar="NAME=DEVICE",
     )
     pipeline_stages: int | None = _option(
         None,
-        "cut a program without annotations into so many stages, for devices dev_0, dev_1, ...",
+        "partition a program without annotations into N stages, for devices dev_0, dev_1, ...",
         metavar="N",
     )
-    pipeline_balance: Balance = _option("flops", "what the stages have the same amount of")
+    pipeline_balance: Balance = _option("flops", "the quantity by which stages are balanced")
     annotate_input_affinities: bool = _option(
-        False, "write on ops where they were found to run, for whoever prints the IR"
+        False, "annotate ops with the devices that the analysis inferred, for printed IR"
     )
     limits: str | Mapping[str, int] | None = _option(
         None,
@@ -162,7 +164,7 @@ class Options:
     )
     passes: Mapping[str, Any] | tuple[Insertion, ...] = _option(
         (),
-        "insert passes at a place of docs/plugins.md, as in after:structured=acme-x{n=2}",
+        "insert passes at a place listed in docs/plugins.md, as in after:structured=acme-x{n=2}",
         flag="--insert",
         metavar="PLACE=PASSES",
     )
@@ -204,7 +206,7 @@ class Options:
         if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise ArgumentError(
                 f"rewrite_limit is {limit!r}, but must be 0 or more",
-                hint="0 leaves out every optional rewrite, None sets no limit",
+                hint="0 disables every optional rewrite, None sets no limit",
             )
         object.__setattr__(self, "disable_pass", tuple(sorted(set(names))))
         object.__setattr__(self, "tuning", canonical_tuning(self.tuning))
@@ -242,7 +244,7 @@ class Options:
             object.__setattr__(self, "devices", {f"dev_{i}": f"cpu:{i}" for i in range(stages)})
 
     def device_specs(self) -> dict[str, str]:
-        """The devices of the program in order, name => what it is; none for an ordinary one."""
+        """The devices of the program in order: name => device spec; empty for a single device."""
         return json.loads(str(self.devices)) if self.devices else {}
 
     def limit_overrides(self) -> dict[str, int]:
@@ -255,7 +257,7 @@ class Options:
 
     @staticmethod
     def make(**options: Any) -> Options:
-        """The options of those names. Raises ArgumentError for a name or value that is none."""
+        """Returns the options with these values. Raises ArgumentError for a bad name or value."""
         known = [field.name for field in fields(Options)]
         for name in options:
             if name not in known:

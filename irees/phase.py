@@ -1,5 +1,5 @@
 """
-A phase: a named list of passes, and what it may leave behind.
+A phase: a named list of passes, and the dialects that may remain after it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from irees.remarks import made_progress
 from irees.verification import verify
 
 Listener = Callable[[str, ModuleOp, float], None]
-"""Called after each pass with its name, the module and the seconds that it took."""
+"""Called after each pass with its name, the module and its run time in seconds."""
 Announcement = Callable[[str, ModuleOp], None]
 """Called before each pass with its name and the module."""
 Ready = Callable[[ModuleOp, ExecutableOp], None]
-"""Called with the program and an executable of it that went through all passes."""
+"""Called with the program and one of its executables, once all passes of a phase ran on it."""
 
 
 class PassError(InternalError):
-    """A pass that failed, by its name."""
+    """A pass failed; `pass_name` is its name."""
 
     def __init__(self, pass_name: str, error: Exception):
         super().__init__(f"{pass_name} failed: {type(error).__name__}: {error}")
@@ -39,18 +39,18 @@ class PassError(InternalError):
 
 @dataclass(frozen=True)
 class Phase:
-    """A step of the pipeline: what it is for, its passes in order, the dialects it may leave."""
+    """A step of the pipeline: its purpose, its passes in order, and the dialects it may leave."""
 
     name: str
     meaning: str
     passes: tuple[ModulePass, ...]
     leaves: frozenset[str]
     fault: type[IreesError] = InternalError
-    """Whose fault an op outside `leaves` is: ours, but the user's in the first phase."""
+    """Error class for an op outside `leaves`: a bug of irees, or the user's error (`input`)."""
     each_executable: bool = False
-    """Whether the passes run on one executable after the other, each in a module of its own."""
+    """Whether the passes run on each executable separately, in its own module."""
     keeps: str = "to_loops"
-    """Ops of plug-ins may be left whose interface has this method (`irees.interfaces`)."""
+    """Plug-in ops whose interface has this method may remain (`irees.interfaces`)."""
 
     def run(
         self,
@@ -64,10 +64,10 @@ class Phase:
         verify_each: bool = False,
     ) -> None:
         """
-        Runs the passes on the module in place, `without` some of them, and checks what they leave.
+        Runs the passes, except those in `without`, on the module in place, then checks the result.
 
-        Raises PassError when a pass raises what is not an IreesError, or breaks the IR where
-        each is verified, and InternalError when the phase as a whole does.
+        Raises PassError if a pass raises an exception other than IreesError or, with `verify_each`,
+        leaves invalid IR. Raises InternalError if the IR is invalid after the phase.
         """
 
         def apply(part: ModuleOp) -> None:
@@ -111,7 +111,7 @@ class Phase:
                 listener(each.name, module, time.perf_counter() - start)
 
     def check(self, module: ModuleOp) -> None:
-        """Raises InternalError for invalid IR or an op of a dialect that may not be left."""
+        """Raises InternalError for invalid IR, `fault` for an op of a dialect not in `leaves`."""
         try:
             verify(module)
         except (VerifyException, ValueError) as error:  # an erased value is a ValueError
@@ -125,7 +125,9 @@ class Phase:
     def _left(self, op: Operation) -> IreesError:
         """Returns the error for an op that no pass has lowered."""
         if type(op).__module__.partition(".")[0] in ("irees", "xdsl"):
-            return self.fault(f"this op is left after phase {self.name}", op=op)
+            return self.fault(
+                f"this op is not supported: no pass of phase {self.name} lowers it", op=op
+            )
         return UnsupportedError(
             f"nothing lowers this op up to the end of phase {self.name}",
             op=op,
@@ -135,7 +137,7 @@ class Phase:
 
 @contextmanager
 def alone(executable: ExecutableOp) -> Iterator[ModuleOp]:
-    """A module with nothing but an executable, which then returns to where it was."""
+    """Yields a module that holds only an executable; moves the executable back at the end."""
     block, after, around = executable.parent, executable.next_op, executable.parent_op()
     assert block is not None
     assert around is not None

@@ -2,8 +2,8 @@
 The compiler, as a list of phases.
 
 Each phase is a tuple of passes and the dialects that it may leave. `xdsl-opt -p
-irees-pipeline` runs all of it, `irees-pipeline{to=stream}` up to and with a phase,
-`irees-pipeline{start=stream}` from the one after it; every pass can be run alone by its name.
+irees-pipeline` runs all phases, `irees-pipeline{to=stream}` those up to and including a phase,
+`irees-pipeline{start=stream}` those after it. Every pass can also be run alone, by its name.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ KERNELS = HOST | frozenset("stream vector gpu nvgpu nvvm irees x86vector".split(
 
 
 def a(name: str, **options: object) -> ModulePass:
-    """The pass `irees-<name>` with these options."""
+    """Returns the pass `irees-<name>` with these options."""
     return load_pass(f"irees-{name}")(**options)
 
 
 def from_importers(options: Options) -> tuple[ModulePass, ...]:
-    """Functions of one block that call no other, on ops of linalg, tensor, scf and the like."""
+    """Returns passes that lower input dialects to call-free, single-block functions on tensors."""
     names = """
         convert-tm-tensor-to-linalg-ext convert-ml-program-to-util evaluate-initializers
         convert-util-to-func convert-flow-to-tensor lift-cf-to-scf simplify-scf inline-calls
@@ -60,21 +60,21 @@ def from_importers(options: Options) -> tuple[ModulePass, ...]:
 
 
 def device_phases(options: Options) -> tuple[Phase, ...]:
-    """The phases that cut a program for several devices into one program for each."""
+    """Returns the phases that split a multi-device program into one program per device."""
     names = tuple(options.device_specs())
     stages = options.pipeline_stages
     shares = {"stages": stages, "balance": options.pipeline_balance, "devices": names}
     return (
         Phase(
             "input",
-            "every accepted dialect becomes linalg, tensor, iree_linalg_ext, arith and the like",
+            "lowers every accepted dialect to linalg, tensor, iree_linalg_ext, arith and the like",
             from_importers(options),
             TENSORS | {"flow"},
             fault=UnsupportedError,
         ),
         Phase(
             "placement",
-            "every op has a device, and what it reads elsewhere is transferred",
+            "assigns a device to every op, and transfers operands from other devices",
             (
                 a("wrap-entry-points"),
                 *([a("partition-pipeline", **shares)] if stages else []),
@@ -87,7 +87,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
         ),
         Phase(
             "devices",
-            "each device gets a module of its own, and the program says who runs what when",
+            "outlines a module per device; the remaining program is the schedule",
             (a("outline-device-segments", devices=names),),
             TENSORS | {"hal", "flow", "irees"},
         ),
@@ -95,7 +95,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
 
 
 DISPATCHES = "dispatch-creation"
-"""The phase that cuts a program into kernels."""
+"""The phase that partitions a program into kernels."""
 
 GLOBAL_OPT = """
     inline-custom-ops convert-elementwise-to-linalg expand-arith keep-inits insert-shape-checks
@@ -110,8 +110,8 @@ SHAPES = """
     widen-accumulators
 """
 """
-`store-narrow-types` runs behind the passes that write bodies, before those that read them;
-`clamp-extracts` behind what makes `i mod 2` the bare `i` of a loop of two iterations.
+`store-narrow-types` runs after the passes that create bodies and before those that match them;
+`clamp-extracts` after the passes that simplify `i mod 2` to `i` in a loop of two iterations.
 """
 
 FUSION = """
@@ -147,10 +147,10 @@ def passes(names: str) -> tuple[ModulePass, ...]:
 
 def phases(options: Options, *, part: bool = False) -> tuple[Phase, ...]:
     """
-    Returns the phases of a compilation, in order, with the passes that are inserted. For a `part`
-    of a program for several devices, without those that ran before it was cut.
+    Returns the phases of a compilation, in order, with the inserted passes. For a `part` of a
+    multi-device program, omits the insertions that ran before the split.
 
-    Raises ArgumentError for a place or a pass that there is not, PluginError.
+    Raises ArgumentError for an unknown place or pass, PluginError.
     """
     own = own_phases(options)
     if part:
@@ -176,7 +176,7 @@ def own_phases(options: Options) -> tuple[Phase, ...]:
 
 
 def tensor_phases(options: Options) -> tuple[Phase, ...]:
-    """Returns the phases on tensors, up to the cut into kernels."""
+    """Returns the phases on tensors, up to the partition into kernels."""
     exact = options.fp == "strict"
     return (
         Phase(
@@ -226,13 +226,13 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
     return (
         Phase(
             "stream",
-            "the host program works on buffers",
+            "bufferizes the host program and plans its memory",
             passes("lower-util-ops convert-to-stream cse plan-arena"),
             TENSORS | {"irees", "flow", "iree_tensor_ext", "stream", "memref"},
         ),
         Phase(
             "codegen",
-            "each executable becomes loops over vectors and scalars",
+            "lowers each executable to loops over vectors and scalars",
             (
                 a("bufferize-dispatch"),
                 *when(options.tuning, a("apply-tuning", tuning=options.tuning)),
@@ -244,7 +244,7 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
         ),
         Phase(
             "verification",
-            "every access is shown to be inside of its buffer, or guarded",
+            "proves that every memory access is in bounds, or guards it",
             passes("verify-accesses"),
             KERNELS,
             keeps="to_c",
@@ -253,12 +253,12 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
 
 
 def when(wanted: object, *chosen: ModulePass) -> tuple[ModulePass, ...]:
-    """Returns passes that an option asks for, or none."""
+    """Returns the passes if the option is set, else none."""
     return chosen if wanted else ()
 
 
 def gpu_codegen(options: Options) -> tuple[ModulePass, ...]:
-    """Returns the passes of a GPU kernel; some blocks are only for bulk copies."""
+    """Returns the passes of a GPU kernel; some block sizes require bulk copies."""
     boxes = "irees-gpu-use-bulk-copies" not in options.disable_pass
     return (a("gpu-select-strategy", boxes=boxes), *passes(GPU_CODEGEN))
 
@@ -282,9 +282,9 @@ OPTIONAL = frozenset(
     """.split()
 )
 """
-Passes that only make programs faster or smaller. Each may be left out, by `disable_pass` or
-because it failed, and the program is still right; so may each single rewrite of theirs, by
-`rewrite_limit`, since they ask `irees.rewrites.may_rewrite` first.
+Passes that only make programs faster or smaller. The program stays correct without any of them: a
+pass is skipped if `disable_pass` names it or if it failed, a single rewrite if it is beyond
+`rewrite_limit`. For that, these passes call `irees.rewrites.may_rewrite` before each rewrite.
 """
 
 PHASES = own_phases(Options())
@@ -304,12 +304,12 @@ def run_phases(
     ready: Ready | None = None,
 ) -> frozenset[str]:
     """
-    Runs the pipeline on a module in place, after phase `start` and up to and with phase `to`.
-    Returns the optional passes that failed and were left out.
+    Runs the pipeline on a module in place, from after phase `start` through phase `to`. Returns the
+    optional passes that failed and were skipped.
 
-    `before` and `listener` hear of every pass, `after` of every phase and `ready` of every
-    executable that is done; of some twice when the rest starts again without a pass that failed.
-    Raises ArgumentError when there is no phase of a name, or for a pass that cannot be disabled.
+    Calls `before` and `listener` around every pass, `after` after every phase, and `ready` for
+    every finished executable; some twice if the pipeline restarts without a failed pass. Raises
+    ArgumentError for an unknown phase, or for a pass that cannot be disabled.
     """
     part = module.attributes.pop(PART, None) is not None
     todo = phases(options, part=part)
@@ -335,15 +335,15 @@ def run_phases(
             drop_target(module)
             return frozenset(without.difference(disabled))
         except InternalError as error:
-            # An optional pass that fails is left out, and the module starts again as it came.
-            # What a whole phase broke is looked for pass by pass first.
+            # Restart from the original module without the failed optional pass. If only the check
+            # after a phase failed, first restart with verification after each pass to find it.
             name = getattr(error, "pass_name", None)
             if name is None and not verify_each:
                 verify_each = True
             elif name in optional and name not in without:
-                remark("failed", name, module, f"left out: {error}")
+                remark("failed", name, module, f"skipped: {error}")
                 without.add(name)
-                # Other passes may count on it.
+                # Other passes may depend on it.
                 todo = phases(replace(options, disable_pass=tuple(without)), part=part)
             else:
                 raise
@@ -352,7 +352,7 @@ def run_phases(
 
 
 def may_shorten(options: Options) -> bool:
-    """Returns whether nothing observes, counts or traces what passes do to each single layer."""
+    """Whether no option observes, counts or traces the rewrites of individual layers."""
     plain = options.passes, options.trace_dispatch_tensors, options.time_dispatches
     return not any(plain) and not options.devices and not is_observed()
 
@@ -365,12 +365,12 @@ def lower_short(
     pristine: ModuleOp | None,
 ) -> tuple[Sequence[Phase], ModuleOp | None]:
     """
-    Runs the phases up to the cut into kernels with few of many equal layers (`irees.layers`).
+    Runs the phases up to the partition into kernels on a few of many equal layers (`irees.layers`).
 
-    Returns the phases that are left to run, all if that was not possible, and the module as it was.
+    Returns the remaining phases (all of them if that was not possible) and the original module.
     """
     last = [phase.name for phase in todo].index(DISPATCHES) + 1
-    # What a plug-in inserts may depend on the number of layers.
+    # Inserted passes may depend on the number of layers.
     inserted = any(isinstance(p, InsertedPass) for phase in todo[:last] for p in phase.passes)
     short = None if inserted else shorten(module)
     if short is None:
@@ -387,7 +387,7 @@ def lower_short(
 
 
 def between(todo: Sequence[Phase], start: str | None, to: str | None) -> slice:
-    """Returns which phases are after `start`, and up to and with `to`. Raises ArgumentError."""
+    """Returns the range of phases after `start` through `to`. Raises ArgumentError."""
     names = [phase.name for phase in todo]
     for name in (start, to):
         if name is not None and name not in names:
@@ -398,9 +398,9 @@ def between(todo: Sequence[Phase], start: str | None, to: str | None) -> slice:
 
 def optional_passes(options: Options) -> frozenset[str]:
     """
-    Returns the passes that are left out when they fail.
+    Returns the passes that are skipped if they fail.
 
-    Raises ArgumentError for a disabled pass that neither is optional nor inserted.
+    Raises ArgumentError for a disabled pass that is neither optional nor inserted.
     """
     inserted = inserted_passes(options)
     optional = OPTIONAL | {each.name for each in inserted if is_optional(each)}
@@ -408,26 +408,26 @@ def optional_passes(options: Options) -> frozenset[str]:
         if name not in optional and name not in {each.name for each in inserted}:
             near = get_close_matches(name, optional, 3) or sorted(optional)
             hint = f"use one of {', '.join(near)}"
-            raise ArgumentError(f"pass {name!r} cannot be left out", hint=hint)
+            raise ArgumentError(f"unknown or mandatory pass {name!r}", hint=hint)
     return optional
 
 
 def disabled_passes(options: Options, target: Target) -> frozenset[str]:
-    """Returns the passes that the caller or an accelerator leaves out. Raises PluginError."""
+    """Returns the passes that the caller or an accelerator disables. Raises PluginError."""
     special = accelerator(target.accelerator)
     ours = frozenset(special.without) if special is not None else frozenset[str]()
     for name in sorted(ours - OPTIONAL):
-        raise PluginError(f"target {target.accelerator!r} cannot do without {name}")
+        raise PluginError(f"target {target.accelerator!r} cannot disable the mandatory pass {name}")
     return ours.union(options.disable_pass)
 
 
 def restore(module: ModuleOp, pristine: ModuleOp) -> None:
-    """Makes a module what it was, in place."""
+    """Restores a module from a copy, in place."""
     take_contents(module, pristine.clone()).body.drop_all_references()
 
 
 def take_contents(module: ModuleOp, fresh: ModuleOp) -> ModuleOp:
-    """Makes a module what another one is, which it uses up. Returns what it was."""
+    """Moves the contents of `fresh` into a module; returns the former contents as a module."""
     former = ModuleOp(module.detach_region(module.body), attributes=module.attributes)
     module.attributes = fresh.attributes
     module.properties = fresh.properties
@@ -460,10 +460,10 @@ class IreesPipelinePass(ModulePass):
             passes=insertions_of(self.insert),
         )
         run_phases(ctx, op, options, start=self.start, to=self.to)
-        # Constants that passes made are known to irees only; xdsl-opt prints its own table.
+        # xdsl-opt prints its own table of resources, which lacks constants that passes created.
         publish_resources(op)
 
     @classmethod
     def schedule_space(cls, ctx: Context, module_op: ModuleOp) -> tuple[ModulePass, ...]:
-        # xdsl-gui would otherwise compile a clone at every step to see what changes.
+        # Otherwise xdsl-gui would compile a clone at every step to preview the change.
         return ()

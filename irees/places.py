@@ -38,7 +38,7 @@ from irees.verification import verify
 
 @dataclass(frozen=True)
 class Anchor:
-    """A point of the pipeline: next to a phase, or to the last of some passes that a target has."""
+    """A point of the pipeline: next to a phase, or to the last of some passes of a target."""
 
     holds: str
     """Property of the module after this point."""
@@ -69,13 +69,13 @@ ANCHORS = {
 """Names for points of the pipeline, in its order."""
 
 PART = "irees.part"
-"""Attribute of a module that was cut out of a program for one of several devices."""
+"""Attribute of a module that is one device's part of a multi-device program."""
 LAST = frozenset({"after:emit", "after:verification", "before:verification"})
-"""Places behind the printed kernels, where a pass would change what was printed."""
+"""Places after the kernels are printed, where a pass would change them too late."""
 
 
 def is_optional(each: ModulePass) -> bool:
-    """Whether a pass says that programs are right without it."""
+    """Whether a pass declares itself optional: programs are correct without it."""
     return bool(getattr(type(each), "optional", False))
 
 
@@ -83,8 +83,8 @@ class InsertedPass(ModulePass):
     """
     A pass at a place: runs it and verifies the module.
 
-    Raises PluginError with the pass, the place and the line that raised. A pass with a class
-    attribute `optional = True` is left out instead, as the optional passes of irees are.
+    Raises PluginError with the pass, the place and the line that raised. A pass with the class
+    attribute `optional = True` is skipped instead, like the optional passes of irees.
     """
 
     def __init__(self, inner: ModulePass, place: str):
@@ -131,9 +131,9 @@ def with_insertions(
     """
     Returns the phases with the passes that plug-ins and the caller insert, in this order.
 
-    A program for several devices is cut by phases of its own, then each part runs through all
-    phases: a pass at a place of the `earlier` ones has run, one at a place that only the `later`
-    ones have will run. Raises ArgumentError for a place that none of them has, PluginError.
+    A multi-device program is split by separate phases, then all phases run on each part. Passes at
+    places in the `earlier` phases have run already; passes at places that only the `later` phases
+    have will run later. Raises ArgumentError for a place in none of the phases, PluginError.
     """
     found = [_leaving(phase, active(options.plugins)) for phase in phases]
     for insertion in insertions(options):
@@ -173,7 +173,7 @@ def insertions(options: Options) -> list[Insertion]:
     """
     Returns the insertions of plug-ins, by their names, of the target, and of the caller.
 
-    Raises PluginError for a target of a plug-in that is left out.
+    Raises PluginError for a target of a plug-in that this compilation does not use.
     """
     plugins = [
         (each.name, each.plugin) for each in active(options.plugins) if each.plugin is not None
@@ -189,7 +189,7 @@ def insertions(options: Options) -> list[Insertion]:
     if (found := accelerator(name)) is not None:
         owner = next((owner for owner, plugin in plugins if name in plugin.targets), None)
         if owner is None:
-            raise PluginError(f"the plug-in of target {name!r} is left out of this compilation")
+            raise PluginError(f"this compilation does not use the plug-in of target {name!r}")
         given += [Insertion(place, text, plugin=owner) for place, text in found.inserts.items()]
     assert isinstance(options.passes, tuple)
     return [*given, *options.passes]
@@ -246,7 +246,7 @@ def _find(phases: Sequence[Phase], place: str) -> tuple[int, int] | None:
     side, _, name = place.partition(":")
     anchor = ANCHORS.get(name)
     if name == "emit":
-        # Printing is no pass: what comes before it is the end of its phase.
+        # Printing is not a pass: the place before it is the end of its phase.
         side = "after"
     found = None
     for candidate in (name,) if anchor is None else anchor.of:
@@ -288,7 +288,7 @@ def _leaving(phase: Phase, plugins: Iterable[Installed]) -> Phase:
 def _unknown(place: str, phases: Sequence[Phase]) -> ArgumentError:
     if place in LAST:
         return ArgumentError(
-            f"no pass can be inserted at {place}: kernels are printed before",
+            f"no pass can be inserted at {place}: kernels are already printed",
             hint="use before:emit",
         )
     side, _, name = place.partition(":")

@@ -6,10 +6,10 @@ A package declares a `Plugin` and names it in its `pyproject.toml`:
     [project.entry-points."irees.plugins"]
     acme = "acme.plugin:PLUGIN"
 
-A plug-in consists of names only, so that importing it imports neither xDSL nor numpy; what the
-names refer to is imported on first use. A plug-in that fails to import is left out with a warning
-and shown by `irees doctor`. Name, version and a digest of the sources of every plug-in that is in
-use are part of every cache key, since they determine the program.
+A plug-in consists of names only, so that importing it imports neither xDSL nor numpy; the named
+objects are imported on first use. A plug-in that fails to import is ignored with a warning and
+shown by `irees doctor`. Name, version and a digest of the sources of every plug-in in use are part
+of every cache key, since they determine the program.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from irees.errors import PluginError
 
 GROUP = "irees.plugins"
 API = 1
-"""Version of the interface to plug-ins. One that was written for another version is left out."""
+"""Version of the plug-in interface. Plug-ins written for another version are ignored."""
 SOURCES = (".py", ".c", ".h", ".cpp", ".json")
-"""Suffixes of the files that determine what a package does."""
+"""Suffixes of the source files in a package's digest."""
 
 
 @dataclass(frozen=True)
 class Plugin:
     """
-    What a package adds to irees. All values are names, as in `"acme.dialect:Acme"`.
+    The contributions of a package to irees. All values are names, as in `"acme.dialect:Acme"`.
 
     `dialects` maps dialect names to `xdsl.ir.Dialect` objects, `passes` pass names to classes of
     `xdsl.passes.ModulePass`. `inserts` maps places of the pipeline to passes that run there in
@@ -86,10 +86,10 @@ class Installed:
 @cache
 def installed() -> tuple[Installed, ...]:
     """
-    Returns the plug-ins of this environment by name. Of two that offer a dialect, a pass or an
-    op's lowering of one name, the first wins and the other is left out.
+    Returns the plug-ins of this environment by name. If two offer a dialect, a pass or an op's
+    lowering of the same name, the second is ignored.
 
-    Warns about each one that cannot be used, once per process.
+    Warns about each unusable plug-in, once per process.
     """
     found: list[Installed] = []
     taken: dict[str, str] = {}
@@ -103,9 +103,9 @@ def installed() -> tuple[Installed, ...]:
 
 def active(names: Collection[str] | None = None) -> tuple[Installed, ...]:
     """
-    Returns the plug-ins of a compilation: the named ones, or all that can be used.
+    Returns the plug-ins of a compilation: the named ones, or all usable ones.
 
-    Raises PluginError for a named one that is not installed or cannot be used.
+    Raises PluginError for a named one that is not installed or unusable.
     """
     if names is None:
         return tuple(each for each in installed() if each.plugin is not None)
@@ -120,7 +120,7 @@ def active(names: Collection[str] | None = None) -> tuple[Installed, ...]:
 
 
 def offered(table: str, names: Collection[str] | None = None) -> dict[str, str]:
-    """Returns a table of plug-ins, such as `dialects`, merged: of all, or of the named ones."""
+    """Merges a table, such as `dialects`, of all plug-ins or of the named ones."""
     merged: dict[str, str] = {}
     for each in active(names):
         merged |= getattr(each.plugin, table)
@@ -210,14 +210,14 @@ def _clash(plugin: Plugin, taken: Mapping[str, str]) -> str | None:
 
 
 def are_names(value: Any) -> bool:
-    """Whether a value is a sequence or a set of strings; a string is not."""
+    """Whether a value is a sequence or a set of strings, but not a string."""
     return isinstance(value, list | tuple | set | frozenset) and all(
         isinstance(name, str) for name in value
     )
 
 
 def _fault(plugin: Any) -> str | None:
-    """Returns why an object is not a plug-in that this version can use."""
+    """Returns why this version cannot use an object as a plug-in, or None."""
     if not isinstance(plugin, Plugin):
         return f"it is a {type(plugin).__name__}, but must be an irees.plugins.Plugin"
     if plugin.api != API:

@@ -38,7 +38,7 @@ from irees.target import Target
 
 MAX_BYTES = 1 << 30
 MAPPED_BYTES = 64 << 20
-"""Bytes of weights that are hashed before the memory of the file is given back."""
+"""Bytes of weights to hash before the mapped pages of the file are released."""
 PACKAGES = ("xdsl", "numpy", "ml_dtypes")
 """Packages that affect compiled programs: IR from xDSL, constants computed with numpy."""
 

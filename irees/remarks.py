@@ -1,8 +1,8 @@
 """
 Remarks: decisions of passes as data, including missed optimizations with their reasons; progress.
 
-`remark` is free without a collector. `collect` collects and `hearing` hears inside a `with` block,
-in the current thread or task only.
+`remark` does nothing without a collector. `collect` collects remarks and `hearing` observes
+progress inside a `with` block, in the current thread or task only.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _executable(op: Any) -> str | None:
 
 
 def made_progress(step: str) -> None:
-    """Tells who shows progress that a step is done."""
+    """Reports a finished step to the progress display, if any."""
     if (hear := _PROGRESS.get()) is not None:
         hear(step)
 
@@ -88,9 +88,9 @@ def made_progress(step: str) -> None:
 @contextmanager
 def hearing(hear: Callable[[str], None]) -> Iterator[None]:
     """
-    Calls `hear` with the name of each pass that is done within the block.
+    Calls `hear` with the name of each pass that finishes within the block.
 
-    It never sees the module, so that programs are read from the cache and stored as without it.
+    The callback never sees the module, so the cache is used as usual.
     """
     token = _PROGRESS.set(hear)
     try:

@@ -130,7 +130,7 @@ class Fuel:
 
     @staticmethod
     def of(pass_name: str, module: Any) -> Fuel:
-        """Enough fuel for any terminating set of patterns on a module of that size."""
+        """Returns enough fuel for any terminating set of patterns on a module of that size."""
         given = LEAST_FUEL + FUEL_PER_OP * sum(1 for _ in module.walk())
         return Fuel(pass_name, module, given, given)
 
@@ -143,5 +143,5 @@ class Fuel:
         """Uses fuel for one rewrite; emits a remark with its name when the fuel is spent."""
         self.left -= 1
         if self.left == 0:
-            text = f"stopped after {self.given} rewrites, the last {what}: do they ever end?"
+            text = f"stopped after {self.given} rewrites, the last {what}: they may not terminate"
             remark("failed", self.pass_name, self.module, text)

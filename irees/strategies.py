@@ -12,11 +12,12 @@ Strategies of plug-ins: classes that choose the tile sizes of a group of ops.
 
     PLUGIN = Plugin(name="acme", strategies={"cpu": ("acme.panels:Panels",)})
 
-The ops of a kernel are cut into groups (`irees.analysis.distribution.Group`): `group.members` has
-their loops, `group.classes` the loops that are tiled together, and `group.extents()` their trip
-counts, -1 if dynamic. A candidate returns one tile size per class, 0 for a loop that is not tiled,
-or why it does not apply, which becomes a remark. The candidates of a target are asked by their
-`order`, then by name, before those of irees; the first that applies is taken.
+The ops of a kernel are partitioned into groups (`irees.analysis.distribution.Group`):
+`group.members` has their loops, `group.classes` the loops that are tiled together, and
+`group.extents()` their trip counts, -1 if dynamic. A candidate returns one tile size per class, 0
+for a loop that is not tiled, or the reason why it does not apply, which becomes a remark. The
+candidates of a target are tried before those of irees, sorted by `order`, then by name; the first
+that applies is used.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Config:
     """
-    How a group runs: the tile size of each of its classes, and the threads of a workgroup of a GPU.
+    The tile size of each class of a group, and the threads per workgroup on a GPU.
 
-    `entries` has more entries of the `#iree_codegen.lowering_config` of a member, by its number.
+    `entries` maps the number of a member to further entries of its
+    `#iree_codegen.lowering_config`.
     """
 
     tiles: Sequence[int]
@@ -50,10 +52,10 @@ class Config:
 
 def config_of_plugins(group: Group, target: Target, name: str) -> Config | None:
     """
-    Returns the config of the first candidate of a plug-in that applies to a group, or None.
+    Returns the config of the first plug-in candidate that applies to a group, or None.
 
-    `name` is the pass that asks. Candidates that do not apply make remarks. Raises PluginError for
-    a candidate that fails, or returns tiles for another number of classes.
+    `name` is the calling pass. Emits a remark for each candidate that does not apply. Raises
+    PluginError for a candidate that fails, or returns tiles for another number of classes.
     """
     op = group.members[-1].op
     for home, candidate in candidates(target.accelerator or target.kind.partition("-")[0]):

@@ -1,9 +1,9 @@
 """
-What irees knows of the machine that a program is compiled for.
+Facts about the machine that a program is compiled for.
 
-A `Target` is a bag of facts: strategies read the numbers, the toolchain reads the flags, and a
-saved program is checked against `features` before it is loaded. Passes see the facts as an
-attribute in the IR, never this class.
+Strategies read the numbers of a `Target`, the toolchain reads its flags, and a saved program is
+checked against its `features` before it is loaded. Passes read the facts from an attribute in the
+IR, never from this class.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ X86_LEVELS = {
 }
 
 MOST_ELEMENTS = 1 << 47
-"""A dim of an argument is smaller, also of an empty one: no machine has as much memory. Proofs that
-sums of sizes do not wrap around count on it."""
+"""Exclusive limit of each dim of an argument, even of an empty one: more than any memory holds.
+Proofs that sums of sizes do not wrap rely on it."""
 
 MOST_TOGETHER = 1 << 60
-"""The product of the sizes of an argument that are not 0 is smaller, for the same reasons."""
+"""Exclusive limit of the product of an argument's nonzero sizes, for the same reasons."""
 
 DOT_PRODUCTS = {"avx512_bf16": "bf16", "avx512_vnni": "i8", "avx_vnni": "i8"}
-"""Words for instructions that multiply narrow elements and add up neighbours, and the elements."""
+"""Feature name of a dot-product instruction => element type of its narrow operands."""
 
-# The words of /proc/cpuinfo that say which instructions a compiler may use.
+# The flags of /proc/cpuinfo that name instruction sets.
 _INSTRUCTION_WORD = re.compile(
     r"(sse\w*|ssse3|avx\w*|fma4?|bmi\d|f16c|popcnt|abm|movbe|adx|aes|vaes|sha\w*|gfni|amx_\w+|xop"
     r"|v?pclmulqdq|asimd\w*|sve\w*|atomics|bf16|i8mm|fphp|dotprod)"
@@ -49,15 +49,14 @@ _INSTRUCTION_WORD = re.compile(
 @dataclass(frozen=True)
 class GpuFacts:
     """
-    What one architecture of GPU can do. Sizes are in bytes.
+    Facts about one GPU architecture. Sizes are in bytes.
 
-    A block has `shared_bytes` of shared memory, or up to `shared_opt_in_bytes` where it is asked
-    for. `matrix_kinds` are the element types that its matrix instructions multiply,
-    `warpgroup_kinds` those of the instructions that four warps take together. With
-    `asynchronous_copies` a thread need not wait for what it copies to shared memory. Source: CUDA
+    A block has `shared_bytes` of shared memory, or opts in to `shared_opt_in_bytes`. `matrix_kinds`
+    are the element types of its warp-level matrix instructions, `warpgroup_kinds` those of `wgmma`.
+    `asynchronous_copies` says whether it has asynchronous copies to shared memory. Source: CUDA
     C++ Programming Guide, "Compute Capabilities"; multiprocessors and the L2 cache are those of a
-    typical card. `launch_bytes` is about what a workgroup moves while another kernel is launched:
-    1 to 2 us at the 20 to 35 GB/s that are its share of the memory. `native_math`
+    typical card. `launch_bytes` estimates the bytes that a workgroup moves in the time of a kernel
+    launch: 1 to 2 us at its share of the memory bandwidth, 20 to 35 GB/s. `native_math`
     are the ops on f32 that CUDA computes in fewer instructions than `expand-math` does, within 2
     units of the last place; of two zeros a maximum is either.
     """
@@ -93,12 +92,12 @@ GPUS: dict[str, GpuFacts] = {
     "sm_86": GpuFacts(99 << 10, 84, 1536, _KINDS_80, True, 6 << 20),
     "sm_89": GpuFacts(99 << 10, 128, 1536, _KINDS_80, True, 48 << 20),
     "sm_90": GpuFacts(227 << 10, 132, 2048, _KINDS_80, True, 50 << 20, ("f16", "bf16")),
-    # Warpgroups of these multiply by other instructions (`tcgen05`), or not at all.
+    # These have no `wgmma`, but `tcgen05` or no warpgroup instructions.
     "sm_100": GpuFacts(227 << 10, 148, 2048, _KINDS_80, True, 126 << 20),
     "sm_120": GpuFacts(99 << 10, 170, 1536, _KINDS_80, True, 96 << 20),
 }
 DEFAULT_GPU = "sm_80"
-"""What the emulation is of when nobody says it."""
+"""Default architecture of `cuda-emulated`."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,8 @@ class Target:
     The facts about one machine. `Target.parse("cpu")` is the machine that irees runs on,
     `Target("cuda", arch="sm_90")` a GPU, whether there is one or not.
 
-    Sizes are in bytes; `l1_bytes` and `l2_bytes` belong to one core. `stack_bytes` is what
-    one workgroup may keep on its stack. `gpu` has the facts of a GPU, and is None for a CPU.
+    Sizes are in bytes; `l1_bytes` and `l2_bytes` are per core. `stack_bytes` is the stack limit of
+    a workgroup. `gpu` has the facts of a GPU, and is None for a CPU.
     """
 
     kind: str = "cpu"
@@ -124,7 +123,7 @@ class Target:
     threads: int = 1
     gpu: GpuFacts | None = None
     accelerator: str = ""
-    """The target of a plug-in that the CPU has beside it (`irees.accelerators`)."""
+    """Name of the plug-in target that extends this CPU (`irees.accelerators`), or empty."""
 
     def __post_init__(self):
         if self.kind not in ("cuda", "cuda-emulated") or self.gpu is not None:
@@ -142,11 +141,11 @@ class Target:
     @fenced
     def parse(spec: str | Target) -> Target:
         """
-        The target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, `cuda`,
+        Returns the target that a string names: `cpu`, `cpu:generic`, `cpu:x86-64-v3`, `cuda`,
         `cuda:sm_80`, `cuda-emulated`, `cuda-emulated:sm_80`, ..., or one of a plug-in.
 
-        Raises ArgumentError for a name that is not one, DeviceError for `cuda` without an
-        architecture on a machine that has no GPU to ask.
+        Raises ArgumentError for an unknown name, DeviceError for `cuda` without an architecture on
+        a machine without a GPU.
         """
         if isinstance(spec, Target):
             return spec
@@ -164,7 +163,7 @@ class Target:
 
     @property
     def c_flags(self) -> tuple[str, ...]:
-        """The flags that choose the instruction set of the host, for gcc and clang."""
+        """The flags of gcc and clang that select the instruction set."""
         if self.arch == "generic" or self.gpu is not None:
             return ()
         # On ARM `-march=native` leaves the tuning generic; `-mcpu` sets both.
@@ -173,7 +172,7 @@ class Target:
 
     @property
     def uncached_bytes(self) -> int:
-        """Size from which a buffer counts as too large for the last-level cache: half of it."""
+        """Minimum size of a buffer that counts as uncached: half of the last-level cache."""
         return self.l3_bytes // 2
 
     @property
@@ -183,16 +182,16 @@ class Target:
 
     @property
     def dot_products(self) -> tuple[str, ...]:
-        """The features that multiply narrow elements and add up neighbours."""
+        """The features that are dot-product instructions."""
         return tuple(word for word in self.features if word in DOT_PRODUCTS)
 
     @property
     def integer_dot_products(self) -> tuple[str, ...]:
-        """Those of them whose results are exact."""
+        """The dot-product instructions on integers, whose results are exact."""
         return tuple(word for word in self.dot_products if DOT_PRODUCTS[word] == "i8")
 
     def missing_features(self) -> tuple[str, ...]:
-        """The instruction sets that this target needs and the present machine lacks."""
+        """Returns the instruction sets that this target needs and the current machine lacks."""
         if self.machine not in ("", host_machine()):
             return (self.machine,)
         have = host_features()
@@ -201,10 +200,10 @@ class Target:
 
 def device_arch() -> str:
     """
-    The architecture of this machine's first GPU that is in the table, or the nearest before it of
-    the same generation.
+    Returns the architecture in `GPUS` for this machine's first GPU: its own, or the nearest earlier
+    one of the same generation.
 
-    Raises DeviceError when there is none to ask, or irees has nothing for its generation.
+    Raises DeviceError without a GPU or CuPy, or if irees does not support its generation.
     """
     hint = "name an architecture (cuda:sm_80) to compile, or use cuda-emulated to run"
     try:
@@ -213,18 +212,18 @@ def device_arch() -> str:
         number = int(cupy.cuda.Device(0).compute_capability)
     except ImportError:
         raise DeviceError(
-            "target cuda asks the device what it is, and cupy is not installed",
+            "target cuda queries the GPU, which needs cupy; it is not installed",
             hint=f"`pip install irees[cuda12]`; {hint}",
         ) from None
     except Exception as error:
         raise DeviceError(f"there is no NVIDIA GPU: {error}", hint=hint) from None
-    # Machine code runs on GPUs of its generation that are not older than what it is for.
+    # Machine code runs on GPUs of the same generation that are not older than its architecture.
     known = [name for name in GPUS if int(name[3:-1]) == number // 10 and int(name[3:]) <= number]
     if not known:
         raise DeviceError(
-            f"the GPU is an sm_{number}, and irees compiles for {', '.join(GPUS)} and what runs "
-            "the machine code of one of them",
-            hint="use a GPU of one of these, or target=cuda-emulated",
+            f"the GPU is an sm_{number}, but irees supports only {', '.join(GPUS)} and GPUs that "
+            "run their machine code",
+            hint="use one of these GPUs, or target=cuda-emulated",
         )
     return max(known, key=lambda name: int(name[3:]))
 
@@ -232,9 +231,9 @@ def device_arch() -> str:
 @cache
 def cpu_target(arch: str = "native") -> Target:
     """
-    The CPU target of that architecture, with the caches and the threads of this machine.
+    Returns the CPU target of that architecture, with the caches and the threads of this machine.
 
-    Raises ArgumentError when the name is not an architecture of this machine's family.
+    Raises ArgumentError if the name is not an architecture of this machine's family.
     """
     machine = host_machine()
     if arch in ("native", "generic"):
@@ -267,11 +266,11 @@ def host_machine() -> str:
 
 @cache
 def host_features() -> frozenset[str]:
-    """The instruction sets of this machine, in the words of Linux; empty when not known."""
+    """Returns the instruction sets of this machine by their Linux names; empty if unknown."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
-        # macOS has no such file. Every Mac with an Intel processor of this decade has AVX2.
+        # macOS has no /proc/cpuinfo. Every Mac with an Intel processor of this decade has AVX2.
         return frozenset(X86_LEVELS["x86-64-v2"] if host_machine() == "x86_64" else ())
     line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
     words = line.group(1).split() if line else ()

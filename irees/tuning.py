@@ -2,10 +2,10 @@
 `tune`: measures alternative tile sizes for the dispatches of a program and keeps the faster ones.
 
 The search space is a lowering config per structured op: the tile size of each loop (0 if it is not
-tiled, all 0 for one workgroup and so one thread), and the columns of the register block. In each
-round, every expensive dispatch takes its next candidate. The program with the candidates and the
-best program so far are called alternately, with each dispatch timed in both. A candidate wins if
-its median is smaller and it is faster in most pairs. The winners are measured again against the
+tiled; all 0 for one workgroup, which runs on one thread), and the columns of the register block. In
+each round, every expensive dispatch tries its next candidate. The program with the candidates and
+the best program so far are called alternately, with each dispatch timed in both. A candidate wins
+if its median is smaller and it is faster in most pairs. The winners are measured again against the
 untuned program, per dispatch and then as a whole; those that do not win again are dropped.
 """
 
@@ -259,7 +259,7 @@ def tune(
 def _worthwhile(
     program: Program, name: str | None, inputs: Sequence[Any]
 ) -> dict[str, Iterator[list[Config]]]:
-    """The candidates of each dispatch above MIN_SHARE of the time."""
+    """Returns the candidates of each dispatch above MIN_SHARE of the time."""
     call = _by_key(program, name, inputs)
     call()
     times = call()

@@ -75,7 +75,7 @@ def _lazy(module: str, name: str) -> Callable[[], Any]:
 
 class PoliteDict(dict):
     """
-    A table without the dialects that another plugin provides, too: `get_multiverse` rejects
+    A table that hides the dialects that another plugin also provides: `get_multiverse` rejects
     duplicates, and other plugins may define IREE's dialects. The check runs when the universes are
     merged, after all plugins are imported, so their order does not matter.
     """
@@ -93,7 +93,7 @@ class PoliteDict(dict):
 
 
 def offered_by_plugins(table: str) -> dict[str, Callable[[], Any]]:
-    """Returns loaders for what plug-ins offer; of names that xDSL or irees has, theirs stay."""
+    """Returns loaders of the plug-ins' objects, except names that xDSL or irees already has."""
     from irees.plugins import offered, resolve
 
     try:

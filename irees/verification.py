@@ -2,7 +2,7 @@
 A fast verifier for compiler-generated IR, equivalent to `module.verify()`.
 
 Generated kernels have thousands of ops, most of which differ only in their operands, and xDSL
-takes as long to verify an op as to create it. So only one of equivalent ops is verified.
+takes as long to verify an op as to create it. So one op of each equivalence class is verified.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def verify_made(new: Operation, source: Operation) -> None:
 
 
 def _likeness(op: Operation) -> Hashable:
-    """A key that is equal for ops of equal validity; unique for ops with erased operands."""
+    """Returns a key that is equal for ops of equal validity; unique if an operand is erased."""
     operands = op.operands
     if any(isinstance(value, ErasedSSAValue) for value in operands):
         return op

@@ -176,7 +176,7 @@ def test_the_target_is_one_like_others(npu, tmp_path):
     assert Target.parse("acme-npu:x86-64-v3").features == Target.parse("cpu:x86-64-v3").features
     with pytest.raises(ArgumentError, match=r"target .acme-npy. is unknown; use cpu, .*, acme-npu"):
         irees.compile(LINEAR, target="acme-npy")
-    with pytest.raises(PluginError, match="plug-in of target 'acme-npu' is left out"):
+    with pytest.raises(PluginError, match="does not use the plug-in of target 'acme-npu'"):
         irees.compile(LINEAR, target="acme-npu", plugins=())
     path = tmp_path / "linear.irees"
     irees.compile(LINEAR, target="acme-npu").save(path)
@@ -190,7 +190,7 @@ def test_the_target_is_one_like_others(npu, tmp_path):
         (Accelerator(facts={"lanes": 3}), "unknown fact 'lanes'"),
         (
             Accelerator(without=("irees-insert-shape-checks",)),
-            "cannot do without irees-insert-shape",
+            "cannot disable the mandatory pass irees-insert-shape",
         ),
         (Accelerator(inserts={"after:nowhere": "cse"}), "there is no 'nowhere' in this pipeline"),
         ("cpu", "is a str, but must be an irees.accelerators.Accelerator"),

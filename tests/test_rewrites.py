@@ -127,8 +127,16 @@ def test_irees_opt_counts_over_all_passes(source, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["opt", "--rewrite-limit=-1"], 1, "rewrite_limit is -1, but must be 0 or more; 0 leaves"),
-        (["run", "--rewrite-limit=-1"], 1, "rewrite_limit is -1, but must be 0 or more; 0 leaves"),
+        (
+            ["opt", "--rewrite-limit=-1"],
+            1,
+            "rewrite_limit is -1, but must be 0 or more; 0 disables",
+        ),
+        (
+            ["run", "--rewrite-limit=-1"],
+            1,
+            "rewrite_limit is -1, but must be 0 or more; 0 disables",
+        ),
         (["opt", "--rewrite-limit=x"], 2, "invalid int value: 'x'"),
         (["compile", "--rewrite-limit=1.5"], 2, "invalid int value: '1.5'"),
     ],

@@ -76,7 +76,7 @@ class Rules:
         self.globals = globals_
 
     def collect(self) -> dict[Element, Rule]:
-        """Collects the rules needed; block arguments are no consumer roots, as in IREE."""
+        """Collects the rules needed; block arguments are not consumer roots, as in IREE."""
         rules: dict[Element, Rule] = {}
         wanted = list(self._roots())
         while wanted:

@@ -65,7 +65,7 @@ class CpuCosts:
     (0.99: 1 % faster)."""
 
     row_pointers: int = cost(8, "rows", "derived: 16 general registers")
-    """Maximum rows per block whose addresses fit into registers beside those of B and C."""
+    """Maximum rows per block whose addresses fit into registers with those of B and C."""
 
     l1_way_bytes: int = cost(4096, "bytes", "x86: 64 sets of 64-byte lines")
     """Size of one way of the L1 cache: addresses that are congruent modulo it map to one set."""

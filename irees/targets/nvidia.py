@@ -85,7 +85,7 @@ class NvidiaCosts:
     """Maximum copies per thread and stage: each needs address registers, so more would spill."""
 
     simt_registers: int = cost(40, "registers", "guess")
-    """Registers of a thread for addresses and loops, beside accumulators and operands."""
+    """Registers of a thread for addresses and loops, without accumulators and operands."""
 
     matrix_registers: int = cost(48, "registers", "guess")
     """The same for `mma.sync`."""
@@ -168,7 +168,7 @@ class NvidiaCosts:
     """Warpgroups per workgroup of an attention by `wgmma`, preferred first."""
 
     attention_registers: int = cost(32, "registers", "ptxas, sm_90: 99 for 64 features")
-    """Registers of a thread of such an attention, beside sums, scores and exponentials."""
+    """Registers of a thread of an attention by `wgmma`, without sums, scores and exponentials."""
 
     attention_columns: int = cost(64, "keys", "guess")
     """Keys per block: scores that a workgroup computes at a time, per query."""
@@ -209,7 +209,7 @@ class NvidiaCosts:
     """Cost of a compare-exchange: two keys and two origins are read and written."""
 
     digit_setup: int = cost(10, "shared-memory accesses", "counted")
-    """Cost per digit of prefix sums of counts, beside barriers and counts of warps."""
+    """Cost per digit of the prefix sums of counts, without barriers and counts of warps."""
 
     dependent_launch: int = cost(64, "shared-memory accesses", "guess")
     """Cost of a kernel launch that waits for the kernel before it."""
@@ -241,7 +241,7 @@ class NvidiaCosts:
     """Threads of a workgroup that sorts a tile of a long row."""
 
     sort_wide_workgroups: int = cost(3, "workgroups", "ptxas, sm_80 and sm_90: spills with 4")
-    """Such workgroups per multiprocessor: 80 registers per thread."""
+    """Workgroups of `sort_wide_threads` per multiprocessor: 80 registers per thread."""
 
     assumed_row: int = cost(1 << 19, "elements", "guess")
     """Assumed length of a row that several workgroups sort, if it is dynamic."""

@@ -369,7 +369,7 @@ class Bisection:
 def _with_updates(
     results: Sequence[Any], updates: Mapping[int, int], inputs: Sequence[Any]
 ) -> list[Any]:
-    """Returns the results with those that were written into arguments, in their order."""
+    """Returns all results in order, including those that were written into arguments."""
     found = [each for each in results if each is not None]
     for result, argument in sorted(updates.items()):
         found.insert(result, inputs[argument])

@@ -41,7 +41,7 @@ def account(function: FuncOp, devices: tuple[str, ...]) -> Account:
 
 
 def names_in(op: Operation) -> set[str]:
-    """Returns the devices that an op names, or else those that ops in its regions name."""
+    """Returns the devices that an op names, else those named by the ops in its regions."""
     own = {**op.attributes, **op.properties}
     for key in ("stream.affinity", "affinity", "target"):
         if key in own:

@@ -300,7 +300,7 @@ class Dumps:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a flag asks for something: without one, the program may come from the cache."""
+        """Whether any flag is set; without one, the program may come from the cache."""
         return self != Dumps()
 
     def before(self, name: str, module: Any) -> None:

@@ -365,7 +365,7 @@ def test_the_architecture_of_a_device(monkeypatch):
         assert device_arch() == arch
     for capability in ("70", "110", "130"):
         device.compute_capability = capability
-        with pytest.raises(DeviceError, match=f"the GPU is an sm_{capability}, and irees compiles"):
+        with pytest.raises(DeviceError, match=f"the GPU is an sm_{capability}, but irees supports"):
             irees.compile(WEIGHTED, target="cuda")
 
 

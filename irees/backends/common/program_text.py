@@ -329,7 +329,7 @@ def _work(op: Operation) -> dict[str, int | None]:
 
 
 def _cycles(executable: ExecutableOp) -> int | None:
-    """The predicted cycles of one call on a GPU, None where there is no prediction."""
+    """Returns the predicted cycles of one call on a GPU, or None without a prediction."""
     cycles = executable.attributes.get("cycles")
     return cycles.value.data if isinstance(cycles, IntegerAttr) else None
 

@@ -130,8 +130,8 @@ def test_undefined_symbols_are_found_when_linking(store):
     [
         ("echo broken >&2; exit 3", "failed with exit 3"),
         ("kill -9 $$", "was killed by signal 9"),
-        ("exit 0", "made no"),
-        ('while [ "$1" != -o ]; do shift; done; : > "$2"', "made an empty"),
+        ("exit 0", "produced no"),
+        ('while [ "$1" != -o ]; do shift; done; : > "$2"', "produced an empty"),
         ("yes line | head -1000 >&2; exit 1", "failed with exit 1"),
         ("printf '\\377\\376' >&2; exit 1", "failed with exit 1"),
     ],

@@ -55,7 +55,7 @@ def lower_scatter(op: ext.ScatterOp, at: IndexBuilder) -> None:
 
 def lower(op: Operation) -> None:
     """
-    op  =>  what its interface builds, if it has `to_loops`
+    op  =>  the loops that its interface builds, if it has `to_loops`
 
     Raises PluginError if a plug-in's interface fails.
     """

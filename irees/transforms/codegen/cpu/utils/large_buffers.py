@@ -52,7 +52,7 @@ def large_buffers(module: ModuleOp, limit: int) -> Iterator[tuple[SSAValue, Bloc
 
 def one_per_line(accesses: Sequence[Access]) -> list[Access]:
     """
-    Returns one of the vector accesses per cache line: the first of those that are adjacent in it.
+    Returns one vector access per cache line: the first of the adjacent accesses to the line.
     """
     begun: dict[tuple[object, ...], int] = {}
     found: list[Access] = []

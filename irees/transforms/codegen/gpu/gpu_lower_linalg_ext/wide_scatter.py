@@ -142,7 +142,7 @@ def by_parts(op: ext.ScatterOp, busy: int, at: IndexBuilder) -> None:
 def sort_keys(
     keys: SSAValue, ordered: SSAValue, origins: SSAValue, bits: int, at: IndexBuilder
 ) -> None:
-    """Emits a sort of keys of which only the low bits differ, for `irees-gpu-lower-sorts`."""
+    """Emits a sort of keys that differ only in their low bits, for `irees-gpu-lower-sorts`."""
     kinds = [v.type.element_type for v in (ordered, origins)]  # type: ignore[attr-defined]
     body = Block(arg_types=[kind for kind in kinds for _ in range(2)])
     less = arith.CmpiOp(body.args[0], body.args[1], "ule")

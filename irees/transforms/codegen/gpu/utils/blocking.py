@@ -144,7 +144,7 @@ class WarpgroupBlocking:
     def registers(self, element_bytes: int, cut: int = 0) -> int:
         """
         Estimates the registers per thread: accumulators and copy addresses. The `cut` rows and
-        columns of partial tiles are clamped one by one, so each copy needs its own address.
+        columns of partial tiles are clamped individually, so each copy needs its own address.
         """
         copy = ACCESS_BYTES * self.threads // (self.depth * element_bytes)
         copies = NVIDIA.copy_registers * ((self.rows + self.columns) // copy)
@@ -197,7 +197,7 @@ AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
 
 
 def may_share(blocking: AnyBlocking, gpu: GpuFacts, *, cut: bool) -> bool:
-    """Whether a thread has registers for shared tiles, the last of which may be partial (`cut`)."""
+    """Whether a thread has enough registers for shared tiles, with partial last tiles if `cut`."""
     if not isinstance(blocking, WarpgroupBlocking):
         return True
     return blocking.sharing_registers(cut=cut) <= gpu.registers_per_thread
