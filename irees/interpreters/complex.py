@@ -51,8 +51,16 @@ for _name, _function in {
     "log": np.log, "log1p": np.log1p, "pow": np.power, "rsqrt": lambda z: 1.0 / np.sqrt(z),
     "sin": np.sin, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
     "sign": lambda z: np.where(z == 0, z, z / np.abs(z)),
+    "atan2": lambda a, b: -1j * np.log((b + 1j * a) / np.sqrt(b * b + a * a)),
 }.items():  # fmt: skip
     pure(f"complex.{_name}", _rounded(_function))
+
+
+@implements("complex.bitcast")
+def _bitcast(machine: Machine, op: Operation) -> Prepared:
+    """The bits of a value as another type; the real part of a number comes first."""
+    kind = dtype_of(op.results[0].type)
+    return lambda value: (np.asarray(value).view(kind)[()],)
 
 
 @implements("complex.constant")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,3 +107,37 @@ func.func @main(%x: tensor<16xcomplex<f32>>) -> tensor<16xcomplex<f32>> {{
     # Seven roundings at most, of parts that are no larger than the whole.
     error = np.abs(got - wanted) / np.maximum(np.abs(wanted), np.finfo(np.float32).tiny)
     assert error.max() <= 8 * np.finfo(np.float32).eps
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_complex_atan2_is_near(element):
+    kind = f"complex<{element}>"
+    text = f"""
+func.func @main(%a: {kind}, %b: {kind}) -> {kind} {{
+  %0 = complex.atan2 %a, %b : {kind}
+  return %0 : {kind}
+}}"""
+    compiled = irees.compile(text, fp="strict")
+    numbers = [1, -2, 1j, -0.5j, 1e-3 + 2e-3j, -1.5 + 0.25j, 3 - 2j]
+    for a, b in itertools.product(numbers, repeat=2):
+        squares = complex(b) ** 2 + complex(a) ** 2
+        if abs(squares) < 1e-6 or (squares.imag == 0 and squares.real < 0):
+            continue  # a pole, or a branch cut on which the sign of zero decides
+        wanted = -1j * np.log((b + 1j * a) / np.sqrt(squares))
+        assert abs(compiled(a, b) - wanted) <= (1e-5 if element == "f32" else 1e-13) * 10
+
+
+@pytest.mark.parametrize("other", ["i64", "f64"])
+def test_complex_bitcasts_keep_the_bits(other):
+    text = f"""
+func.func @main(%z: complex<f32>) -> ({other}, complex<f32>) {{
+  %0 = complex.bitcast %z : complex<f32> to {other}
+  %1 = complex.bitcast %0 : {other} to complex<f32>
+  return %0, %1 : {other}, complex<f32>
+}}"""
+    z = np.complex64(complex(1.5, -0.0))
+    dtype = {"i64": np.int64, "f64": np.float64}[other]
+    for target in ("cpu", "reference"):
+        number, back = irees.compile(text, target=target)(z)
+        assert np.asarray(number, dtype).tobytes() == z.tobytes()
+        assert np.complex64(back).tobytes() == z.tobytes()

@@ -104,6 +104,26 @@ func.func @complex(%z: complex<f32>) -> (complex<f32>, complex<f32>, complex<f32
 
 // -----
 
+// CHECK-LABEL: func.func @complex_of_two
+// CHECK:         complex.log
+// CHECK:         complex.create
+// CHECK:         arith.bitcast %{{.*}} : f32 to i32
+// CHECK:         arith.shli
+// CHECK:         arith.ori
+// CHECK:         arith.bitcast %n : f64 to i64
+// CHECK:         arith.shrui
+// CHECK:         complex.create
+// CHECK-NEXT:    func.return %{{.*}}, %{{.*}}, %{{.*}}, %z
+func.func @complex_of_two(%z: complex<f32>, %w: complex<f32>, %n: f64) -> (complex<f32>, i64, complex<f32>, complex<f32>) {
+  %0 = complex.atan2 %z, %w : complex<f32>
+  %1 = complex.bitcast %z : complex<f32> to i64
+  %2 = complex.bitcast %n : f64 to complex<f32>
+  %3 = complex.bitcast %z : complex<f32> to complex<f32>
+  return %0, %1, %2, %3 : complex<f32>, i64, complex<f32>, complex<f32>
+}
+
+// -----
+
 // On tensors they are arithmetic of elements first.
 // CHECK-LABEL: func.func @tensors
 // CHECK-NEXT:    math.sincos

@@ -14,6 +14,8 @@ Expands rare scalar ops to common ones, so that code generation supports only th
 | `complex.rsqrt`, `sign` | `1 / sqrt(z)`, `z / abs(z)` |
 | `complex.tan` | `-i tanh(i z)` |
 | `complex.expm1`, `log1p` | functions of both parts, exact near zero |
+| `complex.atan2` | `-i log((b + i a) / sqrt(b b + a a))` |
+| `complex.bitcast` | bitcasts of both parts, shifted |
 
     %s, %c = arith.addui_extended %a, %b : i32, i1
   =>
@@ -40,6 +42,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     TensorType,
     VectorType,
+    f32,
     i1,
     i64,
 )
@@ -206,6 +209,41 @@ def complex_expm1(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
     return (_complex(at.op(arith.SubfOp, grown, square), im, op, at),)
 
 
+def complex_atan2(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue]:
+    """atan2(a, b)  =>  -i log((b + i a) / sqrt(b b + a a))"""
+    a, b = op.operands
+    re, im = at.op(complex.ReOp, a), at.op(complex.ImOp, a)
+    turned = at.op(complex.AddOp, b, _complex(at.op(arith.NegfOp, im), re, op, at))
+    squares = (at.op(complex.MulOp, each, each) for each in (b, a))
+    length = at.op(complex.SqrtOp, at.op(complex.AddOp, *squares))
+    log = at.op(complex.LogOp, at.op(complex.DivOp, turned, length))
+    re, im = at.op(complex.ReOp, log), at.op(complex.ImOp, log)
+    return (_complex(im, at.op(arith.NegfOp, re), op, at),)
+
+
+def complex_bitcast(op: Operation, at: ScalarBuilder) -> Sequence[SSAValue] | None:
+    """bitcast z : complex<f32> to i64  =>  bits(re(z)) | bits(im(z)) << 32, and back"""
+    value, kind = op.operands[0], op.results[0].type
+    if value.type == kind:
+        return (value,)
+    whole = value.type if isinstance(value.type, ComplexType) else kind
+    assert isinstance(whole, ComplexType)
+    part = whole.element_type
+    if part != f32:
+        return None
+    half, width = IntegerType(HALF), at.number(HALF, i64)
+    if isinstance(value.type, ComplexType):
+        words = [at.op(arith.ExtUIOp, at.op(arith.BitcastOp, x, half), i64) for x in _parts(op, at)]
+        bits = at.op(arith.OrIOp, words[0], at.op(arith.ShLIOp, words[1], width))
+        return (bits if kind == i64 else at.op(arith.BitcastOp, bits, kind),)
+    bits = value if value.type == i64 else at.op(arith.BitcastOp, value, i64)
+    re, im = (
+        at.op(arith.BitcastOp, at.op(arith.TruncIOp, word, half), part)
+        for word in (bits, at.op(arith.ShRUIOp, bits, width))
+    )
+    return (_complex(re, im, op, at),)
+
+
 def _scale(op: Operation, kind: Attribute, at: ScalarBuilder) -> SSAValue:
     """Returns the scale, rounded to f8E8M0FNU if it is wider, in float type `kind`."""
     scale = op.operands[1]
@@ -276,6 +314,8 @@ EXPANSIONS: dict[str, Expansion] = {
     "complex.sign": complex_sign,
     "complex.tan": complex_tan,
     "complex.expm1": complex_expm1,
+    "complex.atan2": complex_atan2,
+    "complex.bitcast": complex_bitcast,
 }
 
 
