@@ -556,6 +556,22 @@ MUTANTS = (
         ("tests/backends/common/test_complex_constants.py",),
     ),
     Mutant(
+        "A194",
+        "an index that the producer yields is looked up before it is translated",
+        "irees/transforms/utils/elementwise_fusion.py",
+        "    _translate_indices(fusion, theirs)\n    yielded = end.operands[0]",
+        "    yielded = end.operands[0]\n    _translate_indices(fusion, theirs)",
+        ("filecheck/transforms/global_opt/fuse_elementwise_ops.mlir",),
+    ),
+    Mutant(
+        "A208",
+        "one element of a splat is its scalar",
+        "irees/transforms/global_opt/bubble_up_extract_slices.py",
+        "        if is_tensor and new_maps",
+        "        if copied is not None and new_maps",
+        ("filecheck/transforms/global_opt/bubble_up_extract_slices.mlir",),
+    ),
+    Mutant(
         "S7h",
         "rows that no window reaches come into a tile",
         WINOGRAD,

@@ -25,6 +25,19 @@ func.func @parts(%x: tensor<2x9x3x4xf32>) -> (tensor<2x4x9xf32>, tensor<1x2x4x9x
   return %q, %v : tensor<2x4x9xf32>, tensor<1x2x4x9xf32>
 }
 
+// One element of a splat is a tensor still.
+// CHECK-LABEL: func.func @one_of_a_splat
+// CHECK:         linalg.generic {{.*}} ins(%c : f32) outs(%{{.*}} : tensor<f32>)
+func.func @one_of_a_splat(%c: f32) -> tensor<1xf32> {
+  %e = tensor.empty() : tensor<2xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%c : f32) outs(%e : tensor<2xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<2xf32>
+  %p = tensor.extract_slice %s[0] [1] [1] : tensor<2xf32> to tensor<1xf32>
+  return %p : tensor<1xf32>
+}
+
 // A copy that keeps the order of the dims is the part itself.
 // CHECK-LABEL: func.func @copy
 // CHECK-NEXT:    %[[P:.*]] = tensor.extract_slice %x[%n, 1] [%m, 2] [1, 1] : tensor<?x5xf32> to tensor<?x2xf32>

@@ -201,6 +201,25 @@ func.func @several_indices(%r: tensor<8x8xi32>) -> tensor<8x8xi32> {
   return %t : tensor<8x8xi32>
 }
 
+// So does an index that the producer yields as it is.
+// CHECK-LABEL: func.func @yielded_index
+// CHECK:           %[[Q:.*]] = arith.divui
+// CHECK:           arith.index_cast %[[Q]]
+func.func @yielded_index(%r: tensor<8xi32>) -> tensor<8xi32> {
+  %e = tensor.empty() : tensor<4xindex>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<4xindex>) {
+  ^bb0(%x: index):
+    %i = linalg.index 0 : index
+    linalg.yield %i : index
+  } -> tensor<4xindex>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0 floordiv 2)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%p : tensor<4xindex>) outs(%r : tensor<8xi32>) {
+  ^bb0(%x: index, %y: i32):
+    %c = arith.index_cast %x : index to i32
+    linalg.yield %c : i32
+  } -> tensor<8xi32>
+  return %t : tensor<8xi32>
+}
+
 // An attention reads the source of transposed keys, by another map; not that of keys that are computed.
 // CHECK-LABEL: func.func @attention
 // CHECK-NOT:     linalg.yield %{{.*}} : f32

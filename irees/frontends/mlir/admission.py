@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     ComplexType,
     DictionaryAttr,
+    Float32Type,
+    Float64Type,
     Float80Type,
     Float128Type,
     FunctionType,
@@ -91,6 +93,14 @@ def check_shaped(kind: TensorType | MemRefType | VectorType, **where: Any) -> No
         raise VerifyError(f"a type of {sizes} elements is larger than any memory", **where)
 
 
+def check_complex(kind: ComplexType, **where: Any) -> None:
+    """Raises UnsupportedError for parts that have no complex type in C."""
+    if not isinstance(kind.element_type, Float32Type | Float64Type):
+        raise UnsupportedError(
+            f"numbers of type {kind} are not supported", hint="use complex<f32>", **where
+        )
+
+
 def size_of(root: Attribute) -> int:
     """The number of nested attributes in an attribute; counts a shared one at each use."""
     sizes: dict[int, int] = {}
@@ -136,6 +146,8 @@ class _Admission:
                 limits.check("integer_bits", bits, f"i{bits} is too wide", op=op)
             elif isinstance(attribute, Float80Type | Float128Type):
                 raise UnsupportedError(f"numbers of type {attribute} are not supported", op=op)
+            elif isinstance(attribute, ComplexType):
+                check_complex(attribute, op=op)
             elif isinstance(attribute, TensorType | MemRefType | VectorType):
                 check_shaped(attribute, op=op)
                 stack += _inside(attribute)

@@ -121,7 +121,8 @@ class Part:
             for loops in self.indexing
         ]
         copied = copied_input(op)
-        if copied is not None and new_maps[copied] == new_maps[-1]:
+        is_tensor = copied is not None and isinstance(inputs[copied].type, TensorType)
+        if is_tensor and new_maps[copied] == new_maps[-1]:
             return inputs[copied]
         sizes = [self.size_of[d] for d in self.written if d in kept]
         init = self.b.empty(element_type(op.results[0]), sizes)

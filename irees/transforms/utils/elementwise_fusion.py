@@ -161,8 +161,8 @@ def merge(fusion: Fusion) -> linalg.GenericOp:
     fused = ours.args[fusion.position]
     end = theirs.last_op
     assert isinstance(end, linalg.YieldOp)
-    yielded = end.operands[0]
     _translate_indices(fusion, theirs)
+    yielded = end.operands[0]  # after the translation: an index that is yielded is replaced, too
     end.detach()
     end.drop_all_references()
     fused.replace_all_uses_with(yielded)

@@ -124,7 +124,12 @@ UNSUPPORTED["numbers that no machine has"] = (
 UNSUPPORTED["complex numbers of integers"] = (
     "func.func @f(%a: tensor<2xcomplex<i8>>) -> tensor<2xcomplex<i8>> {\n"
     " return %a : tensor<2xcomplex<i8>>\n}",
-    "no C type for complex<i8>; use complex<f32> or complex<f64>",
+    "numbers of type complex<i8> are not supported; use complex<f32>",
+)
+UNSUPPORTED["complex numbers of narrow floats"] = (
+    "func.func @f(%a: complex<f8E5M2>) -> complex<f8E5M2> {\n"
+    " %0 = complex.neg %a : complex<f8E5M2>\n return %0 : complex<f8E5M2>\n}",
+    "1:1: .*numbers of type complex<f8E5M2> are not supported",
 )
 
 
