@@ -161,11 +161,17 @@ def vector_side(op: linalg.GenericOp, parts: MultiplyAdd) -> int | None:
 
 
 def is_contraction(op: linalg.GenericOp) -> bool:
-    """Whether an op is a multiply-add of two operands with K and with M or N loops."""
+    """
+    Whether an op is a multiply-add of two operands with K and with M or N loops.
+
+    A loop of the output is not a loop of K, but may be called a reduction: then the op is none.
+    """
     parts = multiply_add(op)
     if parts is None or parts.lhs == parts.rhs:
         return False
     found = roles(op, parts)
+    if op.indexing_maps.data[-1].data.used_dims() & set(found.k):
+        return False
     return bool(found.k) and bool(found.m or found.n)
 
 

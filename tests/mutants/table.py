@@ -572,6 +572,14 @@ MUTANTS = (
         ("filecheck/transforms/global_opt/bubble_up_extract_slices.mlir",),
     ),
     Mutant(
+        "A209",
+        "a loop of the output that is called a reduction is a loop of K",
+        "irees/analysis/contractions.py",
+        "    if op.indexing_maps.data[-1].data.used_dims() & set(found.k):\n        return False\n",
+        "",
+        ("tests/properties/test_loop_kinds.py",),
+    ),
+    Mutant(
         "S7h",
         "rows that no window reaches come into a tile",
         WINOGRAD,
