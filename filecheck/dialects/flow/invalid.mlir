@@ -61,3 +61,27 @@ util.func private @trace(%x: tensor<?xf32>) {
   flow.tensor.trace "x" = [%x : tensor<?xf32>]
   util.return
 }
+
+// -----
+
+// CHECK: expected 2 indices into tensor<4x3xf32>, got 1
+func.func @load(%x: tensor<4x3xf32>, %i: index) -> f32 {
+  %v = flow.tensor.load %x[%i] : tensor<4x3xf32>
+  return %v : f32
+}
+
+// -----
+
+// CHECK: expected 2 indices into tensor<4x3xf32>, got 3
+func.func @store(%x: tensor<4x3xf32>, %v: f32, %i: index) -> tensor<4x3xf32> {
+  %y = flow.tensor.store %v, %x[%i, %i, %i] : tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}
+
+// -----
+
+// CHECK: cannot reshape 12 elements to 5
+func.func @reshape(%x: tensor<4x3xf32>) -> tensor<5xf32> {
+  %y = flow.tensor.reshape %x : tensor<4x3xf32> -> tensor<5xf32>
+  return %y : tensor<5xf32>
+}

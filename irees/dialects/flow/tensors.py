@@ -53,6 +53,14 @@ def _check_dims(type: Attribute, given: Sequence[SSAValue]) -> None:
         )
 
 
+def _check_indices(type: Attribute, indices: Sequence[SSAValue]) -> None:
+    assert isa(type, TensorType)
+    if len(indices) != type.get_num_dims():
+        raise VerifyException(
+            f"expected {type.get_num_dims()} indices into {type}, got {len(indices)}"
+        )
+
+
 def _element(type: Attribute) -> Attribute:
     assert isa(type, TensorType)
     return type.element_type
@@ -309,6 +317,10 @@ class TensorReshapeOp(_Recast):
         super().verify_()
         if _element(self.source.type) != _element(self.result.type):
             raise VerifyException("expected one element type")
+        kinds = (self.source.type, self.result.type)
+        counts = [prod(k.get_shape()) for k in kinds if isa(k, TensorType) and k.has_static_shape()]
+        if len(set(counts)) > 1:
+            raise VerifyException(f"cannot reshape {counts[0]} elements to {counts[1]}")
 
 
 def storage_bits(kind: Attribute) -> int | None:
@@ -360,6 +372,7 @@ class TensorLoadOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_dims(self.source.type, self.source_dims)
+        _check_indices(self.source.type, self.indices)
         if self.result.type != _element(self.source.type):
             raise VerifyException("expected a result of the element type")
 
@@ -406,6 +419,7 @@ class TensorStoreOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_dims(self.target.type, self.target_dims)
+        _check_indices(self.target.type, self.indices)
         if self.value.type != _element(self.target.type):
             raise VerifyException("expected a value of the element type")
 
