@@ -384,7 +384,12 @@ def _verify_reshape(op: tensor.ReshapeOp) -> None:
         raise VerifyException(
             "source and destination tensor should have the same number of elements"
         )
-    if shape.get_shape()[0] not in (result.get_num_dims(), DYNAMIC_INDEX):
+    if shape.get_shape()[0] == DYNAMIC_INDEX:
+        raise VerifyException(
+            "cannot use shape operand with dynamic length to reshape to statically-ranked tensor "
+            "type"
+        )
+    if shape.get_shape()[0] != result.get_num_dims():
         raise VerifyException("length of shape operand differs from the result's tensor rank")
 
 

@@ -81,13 +81,15 @@ MAX_ELEMENTS = 1 << 59
 def check_shaped(kind: TensorType | MemRefType | VectorType, **where: Any) -> None:
     """
     Raises VerifyError for more elements than an index can count or invalid element types, and
-    UnsupportedError for a tensor of anything but numbers.
+    UnsupportedError for a tensor of anything but numbers, or a buffer of vectors.
     """
     shape, element = kind.get_shape(), kind.element_type
     if isinstance(element, NO_ELEMENTS):
         raise VerifyError(f"invalid element type {element}", **where)
     if isinstance(kind, TensorType) and not isa(element, Number):
         raise UnsupportedError(f"tensors of {element} are not supported", **where)
+    if isinstance(kind, MemRefType) and isinstance(element, VectorType):
+        raise UnsupportedError(f"buffers of {element} are not supported", **where)
     if math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
         sizes = "x".join("?" if size < 0 else str(size) for size in shape)
         raise VerifyError(f"a type of {sizes} elements is larger than any memory", **where)

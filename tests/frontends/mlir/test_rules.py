@@ -28,6 +28,12 @@ INVALID: dict[str, tuple[str, str]] = {
         "func.func @f() {\n %r = arith.constant dense<1> : tensor<2xui8> // HERE\n return }",
         "must be signless",
     ),
+    "tensor: a shape of unknown length": (
+        "func.func @f(%a: tensor<?xf32>, %s: tensor<?xi32>) {\n"
+        " %r = tensor.reshape %a(%s) : (tensor<?xf32>, tensor<?xi32>) -> tensor<?x?xf32> // HERE\n"
+        " return }",
+        "cannot use shape operand with dynamic length",
+    ),
     "linalg: a fill of another type": (
         "func.func @f(%v: i16, %o: tensor<2xi32>) {\n"
         " %r = linalg.fill ins(%v : i16) outs(%o : tensor<2xi32>) -> tensor<2xi32> // HERE\n"

@@ -103,6 +103,10 @@ UNSUPPORTED = {
         "func.func @f(%a: tensor<4xvector<4xf32>>) {\n return\n}",
         "tensors of vector<4xf32> are not supported",
     ),
+    "a buffer of vectors": (
+        "func.func @f(%a: memref<4xvector<4xf32>>) {\n return\n}",
+        "1:1: .*buffers of vector<4xf32> are not supported",
+    ),
     "a module beside a function": (
         "module {\n func.func @f() {\n return\n}\n}\nfunc.func @g() {\n return\n}",
         "1:1: .*a module nested in another op is not supported; move its functions",
