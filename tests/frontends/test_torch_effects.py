@@ -143,6 +143,13 @@ def test_changes_that_later_calls_do_not_need(forward, attributes):
         torch.testing.assert_close(compiled(x), program(x))
 
 
+def test_odd_attributes_are_no_changes():
+    """A NaN, and a vocabulary."""
+    program = module(looked_at, seen=None, all_seen=[], limit=float("nan"))
+    program.words = {str(i): i for i in range(100_000)}
+    torch.testing.assert_close(irees.compile(program, (ONE,))(ONE), program(ONE))
+
+
 def test_a_builtin_is_compiled():
     x = torch.linspace(-2, 2, 9)
     torch.testing.assert_close(irees.compile(torch.sinh, (x,))(x), torch.sinh(x))

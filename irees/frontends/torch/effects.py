@@ -49,24 +49,24 @@ _COPIES = frozenset(
 
 _MISSING = object()
 
+_MOST = 1000
+"""Maximum elements of a container that is compared: a vocabulary is not."""
+
 _SMALL = 64
 """Maximum elements of constants that are compared by value: each trace recreates them."""
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The tensors and numbers in nested lists, tuples and dicts."""
-    if isinstance(value, list | tuple):
-        for i, each in enumerate(value):
-            yield from _leaves(each, f"{path}[{i}]")
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _leaves(each, f"{path}[{key!r}]")
-    elif value is None or isinstance(value, torch.Tensor | int | float | bool | str):
+    """The tensors and numbers in nested lists, tuples and dicts of at most `_MOST` elements."""
+    if value is None or isinstance(value, torch.Tensor | int | float | bool | str):
         yield path, value
+    elif isinstance(value, list | tuple | dict) and len(value) <= _MOST:
+        for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            yield from _leaves(each, f"{path}[{key!r}]")
 
 
 def _differ(old: Any, new: Any) -> bool:
-    if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
+    if old is new or isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
         return old is not new
     return type(old) is not type(new) or old != new
 
