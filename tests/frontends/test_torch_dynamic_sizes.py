@@ -149,3 +149,16 @@ def test_a_program_from_a_file_keeps_its_guards() -> None:
     for first, second in ((3, 6), (2, 5)):
         with pytest.raises(RuntimeTrap, match="compiled for inputs with"):
             program([{"a": torch.ones(first, 4)}], d={"q": torch.ones(second)})
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("how", [{"size": (7, 13)}, {"scale_factor": (2.5, 0.6)}], ids=str)
+def test_images_of_any_size_are_resized_with_antialiasing(mode, how):
+    def resized(x):
+        return torch.nn.functional.interpolate(x, mode=mode, antialias=True, **how)
+
+    dims = {axis: torch.export.Dim(name, min=16, max=400) for axis, name in ((2, "h"), (3, "w"))}
+    program = irees.compile(resized, (torch.rand(2, 3, 20, 31),), dynamic_shapes=(dims,))
+    for size in ((20, 31), (16, 17), (64, 100), (33, 17)):
+        x = torch.rand(2, 3, *size)
+        torch.testing.assert_close(program(x), resized(x), rtol=1e-5, atol=1e-5)

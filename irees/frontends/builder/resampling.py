@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from .contractions import contract
 from .core import Builder, Size, Tensor
 from .dtypes import I32, INDEX, U8, DType
+from .reductions import sum_
 from .scalars import Body, Scalar
 
 Taps = list[tuple[Scalar, Scalar | None]]
@@ -165,17 +167,57 @@ def _filter(mode: str, x: float) -> float:
     return weights[1] if x < 1 else weights[0]
 
 
+def smooth_weights(b: Builder, dim: Resizing, wide: DType) -> Tensor:
+    """`smooth_matrix` of sizes that are known at run time: (out, size) weights in dtype `wide`."""
+
+    def weight(s: Body, i: Scalar, j: Scalar) -> Scalar:
+        step = dim.step(s, wide)
+        scale = step.maximum(1.0)
+        radius, middle = scale * float(RADII[dim.mode]), (i.to(wide) + 0.5) * step
+        first = (middle - radius + 0.5).to(INDEX).maximum(0)
+        last = (middle + radius + 0.5).to(INDEX).minimum(s.as_index(dim.size))
+        value = _filter_of(dim.mode, (j.to(wide) - middle + 0.5) / scale)
+        return ((j >= first) & (j < last)).where(value, 0.0)
+
+    weights = b.from_function(weight, [dim.out, dim.size], wide)
+    totals = sum_(b, weights, [1])
+
+    def share(s: Body, i: Scalar, j: Scalar) -> Scalar:
+        total = s.extract(totals, [i])
+        return s.extract(weights, [i, j]) / (total == 0.0).where(1.0, total)
+
+    return b.from_function(share, [dim.out, dim.size], wide)
+
+
+def _filter_of(mode: str, x: Scalar) -> Scalar:
+    """`_filter` of a scalar."""
+    x = x.abs()
+    if mode == "linear":
+        return (1.0 - x).maximum(0.0)
+    if mode == "lanczos":
+        return (x < 3.0).where(_sinc(x) * _sinc(x / 3.0), 0.0)
+    near, far = cubic_weights(x, -0.5)[1], cubic_weights(x - 1.0, -0.5)[0]
+    return (x < 1.0).where(near, (x < 2.0).where(far, 0.0))
+
+
+def _sinc(x: Scalar) -> Scalar:
+    """sin(pi x) / (pi x), 1 at 0"""
+    angle = x * math.pi
+    return (x == 0.0).where(1.0, angle.sin() / angle)
+
+
 def apply_matrices(
-    b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any]], wide: DType
+    b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any] | Tensor], wide: DType
 ) -> Tensor:
     """Multiplies each trailing dim of x by a (result, input) matrix."""
     kinds = {"f32": np.float32, "f64": np.float64}
     letters = "abcdefgh"[: x.rank]
     for i, matrix in enumerate(matrices):
         axis = x.rank - len(matrices) + i
-        constant = b.constant(np.ascontiguousarray(matrix, kinds[wide.name]), wide)
+        if not isinstance(matrix, Tensor):
+            matrix = b.constant(np.ascontiguousarray(matrix, kinds[wide.name]), wide)
         into = letters.replace(letters[axis], "z")
-        x = contract(b, f"{letters},z{letters[axis]}->{into}", b.cast(x, wide), constant)
+        x = contract(b, f"{letters},z{letters[axis]}->{into}", b.cast(x, wide), matrix)
     return x
 
 

@@ -126,13 +126,22 @@ def upsample(call: Call, x: Tensor, _: Any, aligned: bool, *factors: Any) -> Ten
     return _upsampled(call, x, factors, aligned)
 
 
-def _matrices(call: Call, dims: list[Resizing], kind: Any = np.float32) -> list[Any]:
-    """The weight matrix of each dim; `_aa` operators use an antialiasing filter."""
+def _matrices(
+    call: Call, dims: list[Resizing], kind: Any = np.float32, wide: DType | None = None
+) -> list[Any]:
+    """
+    The weight matrix of each dim; `_aa` operators use an antialiasing filter. If given, `wide` is
+    the dtype of weights that are computed at run time; else sizes must be known.
+    """
     found: list[Any] = []
     for dim in dims:
+        smooth = "_aa" in call.target.__name__
         if not isinstance(dim.size, int) or not isinstance(dim.out, int):
-            raise call.unsupported("resizing by a filter with sizes that are not known")
-        if "_aa" not in call.target.__name__:
+            if wide is None or not smooth:
+                raise call.unsupported("resizing by a filter with sizes that are not known")
+            found.append(resampling.smooth_weights(call.b, dim, wide))
+            continue
+        if not smooth:
             found.append(dim.matrix(kind))
             continue
         step = dim.size / dim.out if not dim.factor else 1 / dim.factor
@@ -144,9 +153,9 @@ def _matrices(call: Call, dims: list[Resizing], kind: Any = np.float32) -> list[
 
 def _smoothed(call: Call, x: Tensor, aligned: bool, factors: Any) -> Tensor:
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
-    matrices = _matrices(call, dims)
     if x.dtype is U8:
-        return resampling.apply_matrices_to_bytes(call.b, x, matrices)
+        return resampling.apply_matrices_to_bytes(call.b, x, _matrices(call, dims))
+    matrices = _matrices(call, dims, wide=_wide(x))
     return _finished(call, resampling.apply_matrices(call.b, x, matrices, _wide(x)))
 
 
