@@ -5,6 +5,7 @@ Matches convolutions that have a Winograd form, and estimates the speed-up. Part
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -63,24 +64,43 @@ def _is_filter(owner: Operation | Block) -> bool:
 
 def convolution_of(op: linalg.GenericOp) -> Convolution | None:
     """Matches a static f32 3 x 3 convolution with a constant filter; None for any other op."""
+    position = _filter_of(op)
+    if position is None or len(op.inputs) != 2:
+        return None
+    image, ranges = 1 - position, static_ranges(op)
+    if any(r <= 0 for r in ranges) or not is_static(op.operands[image]):
+        return None
+    indexing = maps(op)
+    plain = [e for number in (position, 2) for e in indexing[number].results]
+    if not all(isinstance(e, AffineDimExpr) for e in plain):
+        return None
+    axes = _axes_of(op, image, position, ranges)
+    used = [d for e in indexing[image].results for d in e.used_dims()]
+    if axes is None or len(axes) != 2 or len(used) != len(set(used)):
+        return None
+    return Convolution(op, image, position, axes[0], axes[1], ranges)
+
+
+def _filter_of(op: linalg.GenericOp) -> int | None:
+    """The number of the constant operand of a product of f32 that starts from zero, or None."""
     parts = multiply_add(op)
     if parts is None or not is_contraction(op) or parts.widen_lhs or parts.widen_rhs:
         return None
     if not op.res or op.res[0].type.element_type != f32:
         return None
-    position = next((p for p in (parts.rhs, parts.lhs) if _is_filter(op.operands[p].owner)), None)
     init = op.outputs[0].owner
-    if position is None or not isinstance(init, linalg.GenericOp) or not is_zero_fill(init):
+    if not isinstance(init, linalg.GenericOp) or not is_zero_fill(init):
         return None
-    image = parts.lhs if position == parts.rhs else parts.rhs
-    indexing, ranges = maps(op), static_ranges(op)
-    if len(op.inputs) != 2 or any(r <= 0 for r in ranges) or not is_static(op.operands[image]):
-        return None
-    for number in (position, 2):
-        if not all(isinstance(e, AffineDimExpr) for e in indexing[number].results):
-            return None
-    axes: list[Axis] = []
+    return next((p for p in (parts.rhs, parts.lhs) if _is_filter(op.operands[p].owner)), None)
+
+
+def _axes_of(
+    op: linalg.GenericOp, image: int, position: int, ranges: Sequence[int]
+) -> list[Axis] | None:
+    """The axes of the image that a window of 3 moves along by single steps; None for others."""
+    indexing = maps(op)
     taps, written = indexing[position].used_dims(), indexing[2].used_dims()
+    axes: list[Axis] = []
     for dim, expr in enumerate(indexing[image].results):
         if isinstance(expr, AffineDimExpr):
             continue
@@ -92,12 +112,7 @@ def convolution_of(op: linalg.GenericOp) -> Convolution | None:
         if tap is None or point is None or ranges[tap] != TAPS:
             return None
         axes.append(Axis(dim, point, tap))
-    if len(axes) != 2:
-        return None
-    used = [d for m in indexing[image : image + 1] for e in m.results for d in e.used_dims()]
-    if len(used) != len(set(used)):
-        return None
-    return Convolution(op, image, position, axes[0], axes[1], ranges)
+    return axes
 
 
 def gain(conv: Convolution, lanes: int) -> float:
