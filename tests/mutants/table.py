@@ -580,6 +580,14 @@ MUTANTS = (
         ("tests/properties/test_loop_kinds.py",),
     ),
     Mutant(
+        "A210",
+        "a window that does not move becomes a plain index of another size than its dim",
+        "irees/transforms/global_opt/fold_unit_extent_dims.py",
+        "    return not any(0 <= ranges[e.position] != size >= 0 for e, size in plain)",
+        "    return True",
+        ("filecheck/transforms/global_opt/fold_unit_extent_dims.mlir",),
+    ),
+    Mutant(
         "S7h",
         "rows that no window reaches come into a tile",
         WINOGRAD,

@@ -141,3 +141,17 @@ func.func @window_of_one(%x: tensor<?xf32>, %w: tensor<1xf32>) -> tensor<?xf32> 
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// A window that does not move (a stride of 0) reads a part of the image, and so its loop is no plain index.
+// CHECK-LABEL: func.func @still_window
+// CHECK:         affine_map<(d0, d1, d2) -> (d0, {{.*}}d2)>
+// CHECK:         ins(%x, %w : tensor<1x9xf32>, tensor<3xf32>)
+func.func @still_window(%x: tensor<1x9xf32>, %w: tensor<3xf32>, %c: tensor<1x4xf32>) -> tensor<1x4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(b, i, k) -> (b, i * 0 + k)>, affine_map<(b, i, k) -> (k)>, affine_map<(b, i, k) -> (b, i)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x9xf32>, tensor<3xf32>) outs(%c : tensor<1x4xf32>) {
+  ^bb0(%a: f32, %f: f32, %o: f32):
+    %p = arith.mulf %a, %f : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4xf32>
+  return %r : tensor<1x4xf32>
+}

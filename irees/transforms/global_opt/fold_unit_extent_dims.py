@@ -23,7 +23,7 @@ from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -95,39 +95,15 @@ def is_affine(expr: AffineExpr) -> bool:
 
 def drop_unit_dims(op: linalg.GenericOp) -> bool:
     """generic over loops of 1  =>  expand(generic(collapse(operands)))"""
-    indexing = maps(op)
-    if is_background(op) or not all(is_affine(e) for m in indexing for e in m.results):
+    if is_background(op) or not all(is_affine(e) for m in maps(op) for e in m.results):
         return False
     ranges = static_ranges(op)
     in_windows = window_loops(op, ranges)
     kept_loops = [i for i, r in enumerate(ranges) if r != 1 or i in in_windows]
-    replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)
-    for new, old in enumerate(kept_loops):
-        replacements[old] = AffineExpr.dimension(new)
-    kept_dims: list[list[int]] = []
-    new_maps: list[AffineMap] = []
-    for operand, indexing_map in zip(op.operands, indexing, strict=True):
-        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
-        exprs = [
-            e.replace_dims_and_symbols(replacements, []).simplify(len(kept_loops), 0)
-            for e in indexing_map.results
-        ]
-        kept = [
-            d
-            for d, (e, s) in enumerate(zip(exprs, shape, strict=True))
-            if s != 1 or not (isinstance(e, AffineConstantExpr) and e.value == 0)
-        ]
-        kept_dims.append(kept)
-        new_maps.append(AffineMap(len(kept_loops), 0, tuple(exprs[d] for d in kept)))
-    if len(kept_loops) == len(ranges) and all(
-        len(k) == len(m.results) for k, m in zip(kept_dims, indexing, strict=True)
-    ):
+    reduced = _reduced_maps(op, kept_loops)
+    if reduced is None or not may_rewrite(NAME, op, "drop_unit_dims of linalg.generic"):
         return False
-    results = tuple(e for m in new_maps for e in m.results)
-    if AffineMap(len(kept_loops), 0, results).inverse_permutation() is None and kept_loops:
-        return False
-    if not may_rewrite(NAME, op, "drop_unit_dims of linalg.generic"):
-        return False
+    new_maps, kept_dims = reduced
     builder = IndexBuilder(InsertPoint.before(op))
     operands = [
         _reduced(v, kept, builder) if isinstance(v.type, TensorType) else v
@@ -135,14 +111,7 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
     ]
     count = len(op.inputs)
     body = op.detach_region(op.body)
-    for index in [o for o in body.walk() if isinstance(o, linalg.IndexOp)]:
-        loop = index.dim.value.data
-        at = IndexBuilder(InsertPoint.before(index))
-        if loop in kept_loops:
-            new_index = at.insert(linalg.IndexOp(kept_loops.index(loop))).results[0]
-        else:
-            new_index = at.value(0)
-        Rewriter.replace_op(index, [], [new_index])
+    _renumber_indices(body, kept_loops)
     kinds = [iterators(op)[i] for i in kept_loops]
     new = generic(operands[:count], operands[count:], new_maps, kinds, body)
     new.attributes.update(op.attributes)
@@ -154,6 +123,67 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
     ]
     Rewriter.replace_op(op, [], values)
     return True
+
+
+def _reduced_maps(
+    op: linalg.GenericOp, kept_loops: Sequence[int]
+) -> tuple[list[AffineMap], list[list[int]]] | None:
+    """
+    Returns the maps over the kept loops, and the kept dims of each operand.
+
+    None if nothing is dropped, if a loop would lose its size, or if an index becomes a loop of
+    another size than its dim, as `w * 0 + k` does: MLIR has plain indices cover their dims.
+    """
+    indexing, ranges = maps(op), static_ranges(op)
+    replacements: list[AffineExpr] = [AffineExpr.constant(0)] * len(ranges)
+    for new, old in enumerate(kept_loops):
+        replacements[old] = AffineExpr.dimension(new)
+    kept_dims: list[list[int]] = []
+    new_maps: list[AffineMap] = []
+    for operand, indexing_map in zip(op.operands, indexing, strict=True):
+        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
+        exprs = [
+            e.replace_dims_and_symbols(replacements, []).simplify(len(kept_loops), 0)
+            for e in indexing_map.results
+        ]
+        if not _cover(exprs, shape, [ranges[loop] for loop in kept_loops]):
+            return None
+        kept = _kept(exprs, shape)
+        kept_dims.append(kept)
+        new_maps.append(AffineMap(len(kept_loops), 0, tuple(exprs[d] for d in kept)))
+    results = tuple(e for m in new_maps for e in m.results)
+    if len(kept_loops) == len(ranges) and len(results) == sum(len(m.results) for m in indexing):
+        return None
+    if AffineMap(len(kept_loops), 0, results).inverse_permutation() is None and kept_loops:
+        return None
+    return new_maps, kept_dims
+
+
+def _cover(exprs: Sequence[AffineExpr], shape: Sequence[int], ranges: Sequence[int]) -> bool:
+    """Whether no index that is a loop is known to have another range than its dim."""
+    plain = (
+        (e, size) for e, size in zip(exprs, shape, strict=True) if isinstance(e, AffineDimExpr)
+    )
+    return not any(0 <= ranges[e.position] != size >= 0 for e, size in plain)
+
+
+def _kept(exprs: Sequence[AffineExpr], shape: Sequence[int]) -> list[int]:
+    """The dims that are not of size 1 with index 0."""
+    zeros = (isinstance(e, AffineConstantExpr) and e.value == 0 for e in exprs)
+    pairs = enumerate(zip(zeros, shape, strict=True))
+    return [d for d, (is_zero, size) in pairs if size != 1 or not is_zero]
+
+
+def _renumber_indices(body: Region, kept_loops: Sequence[int]) -> None:
+    """linalg.index of a kept loop  =>  of its new number;  of another loop  =>  0"""
+    for index in [o for o in body.walk() if isinstance(o, linalg.IndexOp)]:
+        loop = index.dim.value.data
+        at = IndexBuilder(InsertPoint.before(index))
+        if loop in kept_loops:
+            new_index = at.insert(linalg.IndexOp(kept_loops.index(loop))).results[0]
+        else:
+            new_index = at.value(0)
+        Rewriter.replace_op(index, [], [new_index])
 
 
 def drop_unit_dims_of_pad(op: tensor.InsertSliceOp) -> bool:

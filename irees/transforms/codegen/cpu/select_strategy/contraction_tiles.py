@@ -68,6 +68,91 @@ class Machine:
         return block_cycles(rows, columns, self.lanes, self.registers, block, embeds=self.embeds)
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """A contraction of a group: its loops by role, and the storage of B, which has the vectors."""
+
+    machine: Machine
+    sizes: tuple[int, ...]
+    """Trip counts, -1 if dynamic."""
+    loops: list[int]
+    """The loops that are tiled, in the order of the classes of the group."""
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    packed: int | None
+    """Columns of a panel if `irees-pack-constant-operands` has packed B."""
+    blocked: bool
+    """Whether B comes in blocks of columns, with a loop for each part."""
+    unfolds: bool
+    """Whether columns are windows of an image, which packing unfolds (im2col)."""
+    bytes: int
+    """Size of an element of B."""
+
+    @property
+    def height(self) -> int:
+        """Rows of a tile for the choice of the register block."""
+        return min(self.machine.rows, _extent(self.sizes, self.rows[-1:]))
+
+    @property
+    def is_low(self) -> bool:
+        """Whether there are so few rows that B is better read in place than packed."""
+        return _extent(self.sizes, self.rows) <= CPU.unpacked_rows
+
+    def block(self) -> Blocking:
+        """Returns the register block of a tile of `height` rows; panels fix its vectors."""
+        lanes = self.machine.lanes
+        vectors = None if self.packed is None or self.packed % lanes else self.packed // lanes
+        return self.machine.block(self.height, _extent(self.sizes, self.columns), vectors)
+
+    def limits(self) -> tuple[bool, int, int]:
+        """Returns whether columns are tiled first, and the most rows and columns of a tile."""
+        first, rows, columns = self.unfolds or self.blocked, self.machine.rows, CPU.tile_columns
+        if self.packed is not None or self.blocked:
+            return first, rows, columns
+        known = self.sizes[self.rows[0]] if len(self.rows) == 1 and not self.unfolds else 0
+        # Panels of narrow elements are smaller by a factor of 2 or 4.
+        if known > 2 * CPU.mc and self.bytes >= 4:
+            first |= _extent(self.sizes, self.columns) >= known
+            return first, known, columns * CPU.strip_factor
+        columns *= CPU.stream_factor if self.is_low else 1
+        return first, rows * CPU.pack_factor, columns
+
+    def evened(self, loop: int, tile: int, block: Blocking) -> tuple[int, Blocking]:
+        """Returns a column tile and its block, in whole vectors if the kernel packs B."""
+        if self.packed is not None or self.blocked or len(self.columns) > 1:
+            return tile, block
+        return _even_columns(self.sizes[loop], tile, self.height, block, self.machine)
+
+    def workgroups(self) -> int:
+        """Returns how many tiles are wanted."""
+        # Prepacked weights that are read once: a tile costs a call and no packing.
+        unpacked = self.packed is not None and self.is_low and self.machine.threads > 1
+        return self.machine.threads * (CPU.tiles_per_thread if unpacked else 1)
+
+
+def _problem(group: Group, number: int, machine: Machine) -> _Problem:
+    """The contraction that is member `number` of a group."""
+    member = group.members[number]
+    op = member.op
+    assert isinstance(op, linalg.GenericOp)
+    parts = multiply_add(op)
+    assert parts is not None
+    found, side = roles(op, parts), vector_side(op, parts)
+    assert side is not None
+    rows, columns = (found.n, found.m) if side == parts.lhs else (found.m, found.n)
+    unfolds = any(
+        not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(columns)
+        for indexing in op.indexing_maps
+        for expr in indexing.data.results
+    )
+    return _Problem(
+        machine, member.sizes, [c[number] for c in group.classes], found.batch, rows, columns,
+        packed_columns(op.indexing_maps.data[side].data), in_blocks(op, parts, side), unfolds,
+        element_bytes(op.operands[side].type),
+    )  # fmt: skip
+
+
 def contraction_config(
     group: Group, number: int, machine: Machine
 ) -> tuple[list[int], tuple[int, int]]:
@@ -79,62 +164,25 @@ def contraction_config(
     strips with at least as many columns as rows), or if B comes in blocks, so that one thread
     reads each. Otherwise rows come first.
     """
-    member = group.members[number]
-    op = member.op
-    assert isinstance(op, linalg.GenericOp)
-    parts = multiply_add(op)
-    assert parts is not None
-    found, side = roles(op, parts), vector_side(op, parts)
-    assert side is not None
-    rows, columns = (found.n, found.m) if side == parts.lhs else (found.m, found.n)
-    loops = [c[number] for c in group.classes]
-    packed = packed_columns(op.indexing_maps.data[side].data)
-    height = min(machine.rows, _extent(member.sizes, rows[-1:]))
-    vectors = None if packed is None or packed % machine.lanes else packed // machine.lanes
-    block = machine.block(height, _extent(member.sizes, columns), vectors)
-    panel = packed or block.vectors * machine.lanes
-    tiles = {loop: 1 if loop in found.batch else 0 for loop in loops}
-    count = 1
-    for loop in found.batch:
-        count *= CPU.assumed_trip_count if member.sizes[loop] < 0 else max(1, member.sizes[loop])
-    unfolds = any(
-        not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(columns)
-        for indexing in op.indexing_maps
-        for expr in indexing.data.results
-    )
-    blocked = in_blocks(op, parts, side)
-    order = (columns, rows) if unfolds or blocked else (rows, columns)
-    most, columns_at_most = machine.rows, CPU.tile_columns
-    few = _extent(member.sizes, rows) <= CPU.unpacked_rows
-    if packed is None and not blocked:
-        known = member.sizes[rows[0]] if len(rows) == 1 and not unfolds else 0
-        # Panels of narrow elements are smaller by a factor of 2 or 4.
-        strips = known > 2 * CPU.mc and element_bytes(op.operands[side].type) >= 4
-        most = known if strips else most * CPU.pack_factor
-        columns_at_most *= CPU.strip_factor if strips else CPU.stream_factor if few else 1
-        if strips and _extent(member.sizes, columns) >= known:
-            order = (columns, rows)
-    # Prepacked weights that are read once: a tile costs a call and no packing.
-    unpacked = packed is not None and few and machine.threads > 1
-    wanted = machine.threads * (CPU.tiles_per_thread if unpacked else 1)
+    p = _problem(group, number, machine)
+    block = p.block()
+    panel = p.packed or block.vectors * machine.lanes
+    columns_first, most, columns_at_most = p.limits()
+    tiles = {loop: 1 if loop in p.batch else 0 for loop in p.loops}
+    count = prod(CPU.assumed_trip_count if p.sizes[x] < 0 else max(1, p.sizes[x]) for x in p.batch)
+    order = (p.columns, p.rows) if columns_first else (p.rows, p.columns)
     for part in order:
-        for loop in (x for x in loops if x in part):
-            missing = -(-wanted // count)
-            if part is columns:
-                tiles[loop] = _column_tile(
-                    member.sizes, loop, columns, panel, missing, columns_at_most
-                )
-                if packed is None and not blocked and len(columns) == 1:
-                    tiles[loop], block = _even_columns(
-                        member.sizes[loop], tiles[loop], height, block, machine
-                    )
+        for loop in (x for x in p.loops if x in part):
+            missing = -(-p.workgroups() // count)
+            if part is p.rows:
+                last = part is order[1]
+                tiles[loop] = _row_tile(p.sizes, loop, part, missing, most, last=last)
             else:
-                tiles[loop] = _row_tile(
-                    member.sizes, loop, rows, missing, most, last=part is order[1]
-                )
-            count *= _tiles_in(member.sizes[loop], tiles[loop])
-    panel = packed or block.vectors * machine.lanes
-    return [tiles[loop] for loop in loops], (block.rows, panel)
+                tile = _column_tile(p.sizes, loop, part, panel, missing, columns_at_most)
+                tiles[loop], block = p.evened(loop, tile, block)
+            count *= _tiles_in(p.sizes[loop], tiles[loop])
+    panel = p.packed or block.vectors * machine.lanes
+    return [tiles[loop] for loop in p.loops], (block.rows, panel)
 
 
 def _extent(sizes: tuple[int, ...], loops: tuple[int, ...]) -> int:
