@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from irees.errors import ArgumentError, IreesError
+from irees.errors import ArgumentError
 from irees.fence import fenced
 from irees.options import Options
 from irees.reports.page import page
@@ -71,7 +71,7 @@ def report(
     imported = import_source(source, inputs, kwargs=kwargs, dynamic_shapes=dynamic_shapes)
     timed = measure and not chosen.trace_dispatch_tensors
     program = compiled(imported, chosen, timed)
-    flat = _flat(program, inputs or (), kwargs or {}) if timed else None
+    flat = _flat(program, inputs, kwargs or {}) if timed else None
     return described(imported.module, program, chosen, source, flat)
 
 
@@ -118,20 +118,27 @@ def described(
     )
 
 
-def _flat(program: Any, inputs: Sequence[Any], kwargs: dict[str, Any]) -> list[Any] | None:
-    """The arguments of `main`, of a call or random; None where they are not known."""
+def _flat(program: Any, inputs: Any, kwargs: dict[str, Any]) -> list[Any] | None:
+    """
+    The flat arguments of `main`: of the given call, or random; None if sizes are dynamic.
+
+    Raises ArgumentError for a call of another structure.
+    """
     from irees.runtime.arguments import zeros_or_random
     from irees.runtime.program import main_function
 
-    try:
-        main = main_function(program.functions)
-        if not inputs and not kwargs and main.arguments:
-            random = np.random.default_rng(SEED)
-            return [zeros_or_random(spec, random) for spec in main.arguments]
+    if inputs is not None or kwargs:
+        given = () if inputs is None else inputs
+        given = tuple(given) if isinstance(given, list | tuple) else (given,)
         if program.signature is None:
-            return list(inputs)
-        return program.signature.flat(program.state, tuple(inputs), kwargs)
-    except IreesError:
+            return list(given)
+        return program.signature.flat(program.state, given, kwargs)
+    random = np.random.default_rng(SEED)
+    try:
+        return [
+            zeros_or_random(spec, random) for spec in main_function(program.functions).arguments
+        ]
+    except ArgumentError:  # dynamic sizes, or several functions
         return None
 
 

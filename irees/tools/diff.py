@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     if options.devices or options.target == "reference":
         raise ArgumentError("a diff covers one device only", hint="omit --device and name a target")
     sides = pairs(arguments.sources, arguments.at)
-    states = [state_at(import_source(path), options, place) for path, place in sides]
+    modules = {path: import_source(path) for path, _ in sides}  # standard input is read once
+    states = [state_at(modules[path].clone(), options, place) for path, place in sides]
     paint = colored if _takes_colors() else str
     count = 0
     for name, lines in differences(*states):

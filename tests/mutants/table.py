@@ -495,8 +495,8 @@ MUTANTS = (
         "A186",
         "F(4, 3) interpolates at MLIR's points, which round twice as far",
         "irees/transforms/global_opt/convert_conv2d_to_winograd/toom_cook.py",
-        '("0", "5/8", "-5/8", "3/2", "-3/2")',
-        '("0", "1", "-1", "2", "-2")',
+        "(0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)",
+        "(0.0, 1.0, -1.0, 2.0, -2.0)",
         WINOGRAD_TESTS,
     ),
     Mutant(

@@ -31,12 +31,8 @@ from torch.utils._pytree import tree_map
 
 from irees.errors import UnsupportedError
 
-aten = torch.ops.aten
-
 Attribute = tuple[str, str]
 """A submodule's name and the path of a value in it: `("layers.0", "cache['k']")`."""
-
-Number = int | float | bool | str | None
 
 _STANDARD = frozenset(vars(nn.Module()))
 """Attributes of every module."""

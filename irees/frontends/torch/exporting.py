@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import logging
@@ -141,12 +142,10 @@ def _exported(
                 Traceable(),
                 symbolic_lengths(module),
             ):
-
-                def once(program: Any = plain) -> Any:
-                    return torch.export.export(
-                        program, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
-                    )
-
+                once = functools.partial(
+                    torch.export.export,
+                    plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False,
+                )  # fmt: skip
                 with Effects(plain) as effects:
                     exported = once()
                 if found is None:

@@ -14,17 +14,15 @@ Convolution for Deep Neural Networks" (2020).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.polynomial import polyfromroots
 
 POINTS = {
-    2: ("0", "1", "-1"),
-    4: ("0", "5/8", "-5/8", "3/2", "-3/2"),
+    2: (0.0, 1.0, -1.0),
+    4: (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2),
 }
 """The m of F(m, 3) => its finite points."""
 
@@ -40,27 +38,20 @@ class Matrices(NamedTuple):
     """A^T, m x (m + r - 1)."""
 
 
-def _product_of_roots(roots: Sequence[Fraction], length: int) -> list[Fraction]:
-    """The coefficients of the product of (x - p), lowest first, filled with zeros."""
-    found = [Fraction(1)]
-    for root in roots:
-        shifted = [Fraction(0), *found]
-        found = [high - root * low for high, low in zip(shifted, [*found, Fraction(0)])]
-    return found + [Fraction(0)] * (length - len(found))
-
-
 @cache
 def matrices(m: int, r: int) -> Matrices:
     """The matrices of F(m, r) for the points in `POINTS`."""
-    points = [Fraction(p) for p in POINTS[m]]
-    window = m + r - 1
-    others = [[q for q in points if q != p] for p in points]
-    inputs = [_product_of_roots(rest, window) for rest in others]
-    filters = [
-        [p**i / prod(p - q for q in rest) for i in range(r)]
-        for p, rest in zip(points, others, strict=True)
-    ]
-    outputs = [[p**i for p in points] + [Fraction(i == m - 1)] for i in range(m)]
-    inputs.append(_product_of_roots(points, window))
-    filters.append([Fraction(i == r - 1) for i in range(r)])
-    return Matrices(*(np.array(each, dtype=np.float64) for each in (inputs, filters, outputs)))
+    points, window = np.array(POINTS[m]), m + r - 1
+    others = [np.delete(points, k) for k in range(len(points))]
+    inputs, filters, outputs = (
+        np.zeros((window, window)),
+        np.zeros((window, r)),
+        np.zeros((m, window)),
+    )
+    for k, (point, rest) in enumerate(zip(points, others, strict=True)):
+        inputs[k, :-1] = polyfromroots(rest)
+        filters[k] = point ** np.arange(r) / np.prod(point - rest)
+        outputs[:, k] = point ** np.arange(m)
+    # The point at infinity.
+    inputs[-1], filters[-1, -1], outputs[-1, -1] = polyfromroots(points), 1.0, 1.0
+    return Matrices(inputs, filters, outputs)
