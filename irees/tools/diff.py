@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if options.devices or options.target == "reference":
         raise ArgumentError("a diff covers one device only", hint="omit --device and name a target")
     sides = pairs(arguments.sources, arguments.at)
-    modules = {path: import_source(path) for path, _ in sides}  # standard input is read once
+    modules = {path: import_source(path) for path in set(arguments.sources)}
     states = [state_at(modules[path].clone(), options, place) for path, place in sides]
     paint = colored if _takes_colors() else str
     count = 0

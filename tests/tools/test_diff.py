@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from irees.reports.differences import differences
@@ -45,6 +47,12 @@ def test_one_place_is_compared_with_the_end_or_both_ends(chain, capsys):
     whole = capsys.readouterr().out
     assert "@ @main_dispatch_0" in whole
     assert "-  %y = linalg.add" in whole
+
+
+def test_standard_input_is_read_once(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CHAIN.encode())))
+    assert main(["diff", "-", "--at", "after:structured", "--at", "after:fused"]) == 0
+    assert capsys.readouterr().out.endswith("1 of 1 functions and kernels differ\n")
 
 
 def test_two_programs(chain, tmp_path, capsys):

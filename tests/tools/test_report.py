@@ -153,6 +153,9 @@ def test_of_a_pytorch_module():
     assert all(kernel["ms"] > 0 for kernel in made["kernels"])
     assert made["source"] == {"name": __file__, "text": Path(__file__).read_text().rstrip("\n")}
     assert torch.equal(before, model.norm.running_mean)
+    x = torch.rand(2, 3)
+    (kernel,) = irees.report(torch.nn.Linear(3, 4), x).data["kernels"]
+    assert kernel["ms"] > 0
 
 
 def test_a_notebook_shows_a_program():
