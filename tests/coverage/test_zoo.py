@@ -43,5 +43,5 @@ def test_a_result_as_near_to_f64_as_eager_is_right() -> None:
     eager = {"x": torch.tensor([1.0, 2.25]), "n": torch.tensor([3])}
     for error, near in ((0.5, True), (0.75, False), (float("nan"), False)):
         got = {"x": torch.tensor([1.0, 2.0 - error]), "n": torch.tensor([3])}
-        assert zoo.as_near(got, eager, exact) == near
-        assert not zoo.as_near({**got, "n": torch.tensor([4])}, eager, exact)
+        assert zoo.all_as_near(got, eager, exact) == near
+        assert not zoo.all_as_near({**got, "n": torch.tensor([4])}, eager, exact)

@@ -12,7 +12,7 @@ where it is not there yet, they are read from the page. `--reuse` skips models t
 
 | verdict | meaning |
 |---|---|
-| PASS | all tensors of the result equal eager's, or are at most twice as far from those in f64 |
+| PASS | all tensors of the result equal eager's, or are about as near to those in f64 (`nearness.py`) |
 | WRONG | they do not |
 | UNSUPPORTED | irees raised its own typed error |
 | ERROR | any other exception, a defect |
@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 from workers import Fallbacks, answer, run_all
-from zoo_compare import as_near, difference, same_kind, same_rank, wider
+from zoo_compare import all_as_near, difference, same_kind, same_rank, wider
 from zoo_report import Results, read_page, summary, write_page
 
 FAMILIES = ("transformers", "diffusers", "timm", "torchvision", "torch")
@@ -111,7 +111,7 @@ def nears_f64(model: Any, args: tuple, kwargs: dict[str, Any], got: Any, want: A
             exact = wider(model)(*wider(args), **wider(kwargs))
     except Exception:  # not every model takes f64
         return False
-    return as_near(got, want, exact)
+    return all_as_near(got, want, exact)
 
 
 def traced_alike(model: Any, args: tuple, kwargs: dict[str, Any], got: Any) -> bool:

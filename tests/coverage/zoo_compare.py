@@ -111,26 +111,21 @@ def wider(value: Any) -> Any:
     )
 
 
-def as_near(got: Any, want: Any, exact: Any) -> bool:
-    """
-    Whether the floats of `got` are no further from those of f64 than twice as far as eager's are.
-    All else must be equal in all three.
-    """
+def all_as_near(got: Any, want: Any, exact: Any) -> bool:
+    """Whether all floats of `got` are as near to `exact` as those of `want`, and all else is equal."""
     import torch
+    from nearness import as_near
 
     trees = [list(leaves(tree)) for tree in (got, want, exact)]
     if same_kind(got, want) is not None or len(trees[1]) != len(trees[2]):
         return False
     for (_, a), (_, b), (_, c) in zip(*trees, strict=True):
-        if not isinstance(b, torch.Tensor) or not b.is_floating_point():
-            if not (
-                torch.equal(a, b) and torch.equal(b, c) if hasattr(b, "dtype") else a == b == c
-            ):
-                return False
-        elif b.numel() and not (b.shape == c.shape and _distance(a, c) <= 2 * _distance(b, c)):
+        if not isinstance(b, torch.Tensor):
+            equal = a == b == c
+        elif b.is_floating_point() and b.numel():
+            equal = as_near(a, b, c)
+        else:
+            equal = torch.equal(a, b) and torch.equal(b, c)
+        if not equal:
             return False
     return True
-
-
-def _distance(a: Any, exact: Any) -> float:
-    return (a.double() - exact).abs().max().item()

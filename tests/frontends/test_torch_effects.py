@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 
 import pytest
@@ -97,6 +98,91 @@ def test_attributes_that_later_calls_need_are_refused(forward, attributes, name)
     with pytest.raises(UnsupportedError, match=f"reads self.{name} and assigns it"):
         irees.compile(program, (ONE,))
     assert state() == before
+
+
+class Box:
+    """An object of the user."""
+
+
+def in_an_object(self, x):
+    self.box.h = self.box.h + x
+    return self.box.h * 2
+
+
+def in_a_deque(self, x):
+    self.queue.append(x)
+    return sum(self.queue)
+
+
+def counted_by_the_class(self, x):
+    type(self).calls += 1
+    return x + type(self).calls
+
+
+COUNT = 0
+
+
+def counted_by_a_global(self, x):
+    global COUNT
+    COUNT += 1
+    return x + COUNT
+
+
+def counted_by_a_closure():
+    count = 0
+
+    def forward(self, x):
+        nonlocal count
+        count += 1
+        return x + count
+
+    return forward
+
+
+def in_objects():
+    """Programs that keep state outside of attributes, with what names it."""
+    box = Box()
+    box.h = torch.zeros(3)
+    by_class = module(counted_by_the_class)
+    type(by_class).calls = 0
+    yield module(in_an_object, box=box), r"self.box.h"
+    yield module(in_a_deque, queue=collections.deque([torch.zeros(3)], 2)), r"self.queue\[1\]"
+    yield by_class, r"Program.calls"
+    yield module(counted_by_a_global), "the global COUNT"
+    yield module(counted_by_a_closure()), "count"
+
+
+@pytest.mark.parametrize(("program", "name"), list(in_objects()), ids=lambda x: str(x)[:12])
+def test_state_outside_of_attributes_is_refused_and_left_alone(program, name):
+    with pytest.raises(UnsupportedError, match=f"the program reads {name} and assigns it"):
+        irees.compile(program, (ONE,))
+    # The first call after the attempt is that of a fresh program.
+    first = program(ONE)
+    assert type(first) is torch.Tensor
+    assert first.tolist() == [2.0 if name != r"self.queue\[1\]" else 1.0] * 3
+
+
+def looked_at_in_an_object(self, x):
+    self.box.seen = x * 2
+    return x + 1
+
+
+def test_an_object_for_inspection_is_left_alone():
+    program = module(looked_at_in_an_object, box=Box())
+    torch.testing.assert_close(irees.compile(program, (ONE,))(ONE), ONE + 1)
+    assert not vars(program.box)
+
+
+def failing(self, x):
+    self.box.seen = x * 2
+    raise ValueError("no such program")
+
+
+def test_an_export_that_fails_leaves_objects_alone():
+    program = module(failing, box=Box())
+    with pytest.raises(UnsupportedError, match="no such program"):
+        irees.compile(program, (ONE,))
+    assert not vars(program.box)
 
 
 def looked_at(self, x):

@@ -14,6 +14,7 @@ that results depend on:
 | changes a list or a dict that is an argument | rejected |
 | reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
 | reads an attribute and assigns a number that changes the trace | rejected |
+| changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
@@ -31,6 +32,8 @@ from torch.utils._pytree import tree_map
 
 from irees.errors import UnsupportedError
 
+from .python_state import MOST, PythonState, differ
+
 Attribute = tuple[str, str]
 """A submodule's name and the path of a value in it: `("layers.0", "cache['k']")`."""
 
@@ -45,26 +48,17 @@ _COPIES = frozenset(
 
 _MISSING = object()
 
-_MOST = 1000
-"""Maximum elements of a container that is compared: a vocabulary is not."""
-
 _SMALL = 64
 """Maximum elements of constants that are compared by value: each trace recreates them."""
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The tensors and numbers in nested lists, tuples and dicts of at most `_MOST` elements."""
+    """The tensors and numbers in nested lists, tuples and dicts of at most `MOST` elements."""
     if value is None or isinstance(value, torch.Tensor | int | float | bool | str):
         yield path, value
-    elif isinstance(value, list | tuple | dict) and len(value) <= _MOST:
+    elif isinstance(value, list | tuple | dict) and len(value) <= MOST:
         for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
             yield from _leaves(each, f"{path}[{key!r}]")
-
-
-def _differ(old: Any, new: Any) -> bool:
-    if old is new or isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
-        return old is not new
-    return type(old) is not type(new) or old != new
 
 
 class Effects:
@@ -76,6 +70,7 @@ class Effects:
         """Changed attribute => its values before and after the call."""
         self.arguments: list[str] = []
         """Paths in the arguments that were changed, such as `args[1]['k']`."""
+        self.before = self.after = PythonState(root)
 
     def _state(self) -> dict[Attribute, Any]:
         return {
@@ -95,12 +90,13 @@ class Effects:
         self.arguments = [
             f"{'args' if path.startswith('[0]') else 'kwargs'}{path[3:]}"
             for path in self._given | now
-            if _differ(self._given.get(path, _MISSING), now.get(path, _MISSING))
+            if differ(self._given.get(path, _MISSING), now.get(path, _MISSING))
         ]
         for place, new in self._state().items():
             old = self._before.get(place, _MISSING)
-            if _differ(old, new):
+            if differ(old, new):
                 self.attributes[place] = old, new
+        self.after = PythonState(self.root)
 
     def changed(self) -> dict[Attribute, Any]:
         """The new tensors and numbers of attributes that existed before the call."""
@@ -118,6 +114,7 @@ class Effects:
     def __exit__(self, *_: Any) -> None:
         for hook in self._hooks:
             hook.remove()
+        self.before.restore()
 
 
 @contextmanager
@@ -190,6 +187,7 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
             "program does not",
             hint="return the new values, or use torch.compile(backend='irees')",
         )
+    _refuse_state(effects, exported, export)
     changed = effects.changed()
     if not changed:
         return
@@ -199,8 +197,33 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
     for place, node in zip(changed, outputs[len(outputs) - len(changed) :], strict=True):
         is_tensor = isinstance(suspects.get(place), torch.Tensor)
         if is_tensor and _depends(traced, node, place):
-            raise _stale(place)
+            raise _stale(_shown(place))
     _refuse_numbers(effects.root, suspects, exported, export)
+
+
+def _refuse_state(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
+    """Raises if the program is traced otherwise after it has changed objects that it reaches."""
+    changed = effects.before.differences(effects.after)
+    if not changed:
+        return
+    effects.after.restore(_real)
+    try:
+        same = _structure(export()) == _structure(exported)
+    except Exception:  # traced with what the first call left, it is another program, or none
+        same = False
+    finally:
+        effects.before.restore()
+    if not same:
+        raise _stale(changed[0])
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor in the place of one of a trace, with elements that equal no others."""
+    if type(tensor) in (torch.Tensor, nn.Parameter):
+        return tensor
+    sizes = [n if isinstance(n, int) else n.node.hint or 1 for n in tensor.shape]
+    odd = float("nan") if tensor.dtype.is_floating_point or tensor.dtype.is_complex else 101
+    return torch.full(sizes, odd, dtype=tensor.dtype)
 
 
 def _traced_with_attributes(
@@ -234,7 +257,7 @@ def _refuse_numbers(
         for (name, attribute), value in old.items():
             vars(root.get_submodule(name))[attribute] = value
     if _structure(again) != _structure(exported):
-        raise _stale(next(iter(plain)))
+        raise _stale(_shown(next(iter(plain))))
 
 
 def _structure(exported: ExportedProgram) -> list[Any]:
@@ -272,10 +295,13 @@ def _named(numbers: dict[Any, Any]) -> Callable[[Any], Any]:
     return lambda x: f"%{numbers[x]}" if isinstance(x, torch.fx.Node) else x
 
 
-def _stale(place: Attribute) -> UnsupportedError:
-    attribute = ".".join(["self", *filter(None, place)])
+def _shown(place: Attribute) -> str:
+    return ".".join(["self", *filter(None, place)])
+
+
+def _stale(path: str) -> UnsupportedError:
     return UnsupportedError(
-        f"the program reads {attribute} and assigns it, but later calls of a compiled program do "
+        f"the program reads {path} and assigns it, but later calls of a compiled program do "
         "not see the new value",
         hint="call the module once before if it sets itself up on first use, make the attribute a "
         "buffer with register_buffer, or use torch.compile(backend='irees')",
