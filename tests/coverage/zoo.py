@@ -6,7 +6,8 @@ Compiles a zoo of architectures with random weights and compares each with PyTor
     python tests/coverage/zoo.py --mode both --out zoo.json --write docs/models.md
 
 Mode `program` calls `irees.compile(model, args, kwargs=kwargs)`, mode `compile` calls
-`torch.compile(model, backend="irees")`. Models run in a worker process, which is replaced when it
+`torch.compile(model, backend="irees")`; `--mode peers` is Inductor and IREE (`zoo_peers.py`), and
+needs `iree-base-compiler`, `iree-base-runtime` and `torch-mlir`. Models run in a worker process, which is replaced when it
 dies or hangs. `--out` is written after each model and keeps results of models that do not run;
 where it is not there yet, they are read from the page. `--reuse` skips models that passed.
 
@@ -30,18 +31,23 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
 from workers import Fallbacks, answer, run_all
 from zoo_compare import all_as_near, difference, same_kind, same_rank, wider
+from zoo_peers import by_dynamo, by_iree
 from zoo_report import Results, read_page, summary, write_page
 
 FAMILIES = ("transformers", "diffusers", "timm", "torchvision", "torch")
 MODES = ("program", "compile")
+PEERS = ("inductor", "iree")
 
 
 def family(name: str) -> Any:
@@ -74,12 +80,11 @@ def verdict(name: str, mode: str) -> dict[str, Any]:
     logging.getLogger("irees").addHandler(notes)
     begin = time.perf_counter()
     try:
-        if mode == "compile":
-            got, seconds = compiled(model, args, kwargs)
-        else:
-            got, seconds = programmed(model, args, kwargs)
+        got, seconds = ROADS[mode](model, args, kwargs)
     except Exception as error:
         seconds = time.perf_counter() - begin
+        if mode in PEERS:
+            return {"verdict": "ERROR", "why": described(error), "seconds": round(seconds, 1)}
         found = {**failure(error), "seconds": round(seconds, 1)}
         if mode == "compile" and fails_in_dynamo(model, args, kwargs):
             why = f'torch.compile(backend="eager") fails, too: {found["why"]}'
@@ -134,18 +139,13 @@ def programmed(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, fl
     return program(*args, **kwargs), seconds
 
 
-def compiled(model: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, float]:
-    """The second result of `torch.compile`, and the seconds of the first call, which compiles."""
-    import torch
-
-    torch._dynamo.reset()
-    run = torch.compile(model, backend="irees")
-    # Dynamo leaves recurrent layers to PyTorch unless it is told to take them.
-    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
-        begin = time.perf_counter()
-        run(*args, **kwargs)
-        seconds = time.perf_counter() - begin
-        return run(*args, **kwargs), seconds
+ROADS: dict[str, Callable[[Any, tuple, dict[str, Any]], tuple[Any, float]]] = {
+    "program": programmed,
+    "compile": partial(by_dynamo, "irees"),
+    "inductor": partial(by_dynamo, "inductor"),
+    "iree": by_iree,
+}
+"""How a mode runs a model: the result, and the seconds it takes to compile."""
 
 
 def fails_in_dynamo(model: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
@@ -189,7 +189,7 @@ def failure(error: Exception) -> dict[str, Any]:
 
 def selected(arguments: argparse.Namespace, results: Results) -> list[tuple[str, str]]:
     """The pairs of model and mode to run."""
-    modes = MODES if arguments.mode == "both" else (arguments.mode,)
+    modes = {"both": MODES, "peers": PEERS}.get(arguments.mode, (arguments.mode,))
     names = [n for n in all_names() if any(part in n for part in arguments.only)]
     if arguments.exact:
         names = [n for n in names if n in arguments.only]
@@ -216,7 +216,7 @@ def main() -> int:
     parser.add_argument("--exact", action="store_true", help="--only are whole names")
     parser.add_argument("--list", action="store_true", help="print the names of all models")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--mode", default="program", choices=[*MODES, "both", "none"])
+    parser.add_argument("--mode", default="program", choices=[*ROADS, "both", "peers", "none"])
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one model")
     parser.add_argument("--reuse", action="count", help="skip what passed; twice: cannot be built")
     parser.add_argument("--out", type=Path, help="results as JSON")
@@ -252,7 +252,8 @@ def main() -> int:
         write_page(arguments.write, {n: results.get(n, {}) for n in shown(results)})
     ran = {name for name, _ in pairs}
     good = ("PASS", "EAGER", "DYNAMO")
-    return int(any(f["verdict"] not in good for n in ran for f in results[n].values()))
+    found = (results[n][m] for n in ran for m in MODES if m in results[n])
+    return int(any(each["verdict"] not in good for each in found))
 
 
 if __name__ == "__main__":
