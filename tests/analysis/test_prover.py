@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import ALL, LAST, QUICK, Prover
 from irees.analysis.accesses.terms import Space
@@ -63,3 +64,30 @@ def test_guards_have_their_full_budget() -> None:
         prover.steps += 1000
     assert prover.steps - prover._begun <= ALL + 1
     assert LAST < QUICK
+
+
+def test_a_quotient_of_a_sum_has_the_rounded_bound_of_its_parts() -> None:
+    """
+    t + j <= 112 rows - 1  =>  floor((t + j) / 112) <= rows - 1
+
+    The places are those of the patches of an image: 16 lanes, 7 columns, rows at a stride of 4.
+    """
+    space = Space()
+    prover = Prover(space)
+    numbers, number = Arithmetic(space, prover), Polynomial.number
+    tile = space.fresh("tile", 0, 1)
+    rows = numbers.minimum(number(4), -tile * 4 + 7)
+    blocks = numbers.floor(rows * 112, number(64))
+    block = space.fresh("block", 0, 6)
+    space.newest_of(block).facts = [blocks - block - 1]
+    j = space.fresh("j", 0, 63)
+    space.newest_of(j).facts = [-j + 63]
+    x = block * 64 + j
+    lanes = numbers.divided(x, number(16))
+    columns = numbers.divided(lanes, number(7))
+    place = numbers.remainder(x, number(16)) + numbers.remainder(lanes, number(7)) * 16
+    place = place + columns * 448 + space.fresh("k", 0, 5) * 112
+    # The last place is 319 + 2 * 336 + 560, of the second tile.
+    room = -tile * 1792 + 3360
+    assert prover.prove(room - place - 1) is not None
+    assert prover.prove(room - place - 18) is None

@@ -8,6 +8,8 @@ wrap, the result is a fresh variable bounded by its type.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from math import gcd
 from typing import cast
 
@@ -27,6 +29,9 @@ from irees.analysis.accesses.terms import (
 
 MOST_POWERS = 32
 """Largest number of cases of a power of two; one with more possible values gets no cases."""
+
+ROUNDINGS = 8
+"""Eliminations that look for a rounded bound of one quotient."""
 
 
 class Arithmetic:
@@ -121,20 +126,29 @@ class Arithmetic:
         Turns bounds of x into bounds of its quotient that are tighter by rounding.
 
         31 q <= x and x <= 31 n - 1  =>  q <= n - 1
+
+        The bound of x may be that of its parts: the offset of a tile plus a place in the tile.
         """
-        newest = x.newest()
-        a = x.coefficient_of(newest)[0].constant
+        quotient = multiple.newest()
+        found, rest = [], deque([x - multiple])
+        for _ in range(ROUNDINGS):
+            if not rest:
+                break
+            for sharp in self._without_newest(rest.popleft(), quotient):
+                is_bound = sharp.coefficient_of(quotient)[0].constant == -1
+                (found if is_bound else rest).append(sharp)
+        return found
+
+    def _without_newest(self, natural: Polynomial, quotient: int) -> Iterator[Polynomial]:
+        """Eliminates the newest other variable of a polynomial that is >= 0, by its facts."""
+        newest = max(natural.variables() - {quotient}, default=-1)
+        a = natural.coefficient_of(newest)[0].constant if newest >= 0 else None
         if a is None or a <= 0:
-            return []
-        found = []
+            return
         for fact in self.space.variables[newest].facts:
             p = fact.coefficient_of(newest)[0].constant
-            if p is None or p >= 0:
-                continue
-            sharp = ((x - multiple) * -p + fact * a).tightened()
-            if sharp.coefficient_of(multiple.newest())[0].constant == -1:
-                found.append(sharp)
-        return found
+            if p is not None and p < 0:
+                yield (natural * -p + fact * a).tightened()
 
     def _symbolic_floor(self, x: Polynomial, d: Polynomial) -> Polynomial:
         whole, rest = x.divided(d)
