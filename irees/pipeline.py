@@ -210,7 +210,8 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
             (
                 a("annotate-dispatches"),
                 a("form-dispatch-regions", one_tile_loop=True),
-                *passes("outline-dispatch-regions tie-dispatch-operands deduplicate-executables"),
+                *passes("collapse-dimensions outline-dispatch-regions tie-dispatch-operands"),
+                a("deduplicate-executables"),
                 a("annotate-dispatches"),
                 *when(options.trace_dispatch_tensors, a("trace-dispatch-tensors")),
                 *when(options.time_dispatches, a("trace-dispatch-tensors", tensors=False)),
@@ -278,7 +279,7 @@ OPTIONAL = frozenset(
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-contractions
     irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
     irees-split-reductions irees-split-sorts irees-sort-out-of-place
-    irees-tabulate-index-expressions irees-bubble-up-extract-slices
+    irees-tabulate-index-expressions irees-bubble-up-extract-slices irees-collapse-dimensions
     """.split()
 )
 """
