@@ -93,8 +93,8 @@ def _tilings(tiles: list[int], sizes: list[int]) -> Iterator[list[int]]:
             scaled = max(1, int(tiles[loop] * factor))
             if scaled != tiles[loop]:
                 yield [*tiles[:loop], scaled, *tiles[loop + 1 :]]
-    for loop, size in enumerate(sizes):
-        if loop in cut or not 0 <= loop < len(tiles) or 0 <= size < 2:
+    for loop, (tile, size) in enumerate(zip(tiles, sizes, strict=False)):
+        if tile or 0 <= size < 2:
             continue
         half = 64 if size < 0 else max(1, -(-size // 2))
         for part in dict.fromkeys((-(-half // 64) * 64, -(-half // 2 // 64) * 64)):
@@ -211,56 +211,89 @@ def tune(
     for name in ("time_dispatches", "trace_dispatch_tensors", "devices", "pipeline_stages"):
         if options.pop(name, False):
             raise ArgumentError(f"{name} cannot be tuned with", hint="compile with it afterwards")
-    best: Tuning = dict(tuning or {})
+    given: Tuning = dict(tuning or {})
     imported = import_source(source, inputs)
     stage = compile(imported, to="stream", time_dispatches=True, **options)
     assert isinstance(stage, ModuleOp)
     lowered = Imported(stage, imported.signature, imported.state)
+    trials = Trials(lowered, inputs, function, options)
+    untuned = trials.build(given)
+    tuned, best = _search(trials, untuned, given, budget)
+    kept = _confirmed(trials, untuned, tuned, best, given)
+    return _final(imported, inputs, function, kept, given, options)
 
-    def build(chosen: Tuning) -> Program:
+
+@dataclass(frozen=True)
+class Trials:
+    """Builds programs with different configs, and times them."""
+
+    lowered: Imported
+    """The program before code generation."""
+    inputs: Sequence[Any]
+    function: str | None
+    options: Mapping[str, Any]
+
+    def build(self, tuning: Tuning) -> Program:
+        """Returns the program with these configs."""
         with collect():  # drops the compiler's remarks about candidates
-            made = compile(lowered, start="stream", time_dispatches=True, tuning=chosen, **options)
+            made = compile(
+                self.lowered, start="stream", time_dispatches=True, tuning=tuning, **self.options
+            )
         assert isinstance(made, Program)
         return made
 
-    def compared(a: Program, b: Program) -> dict[str, Samples]:
-        left, right = _by_key(a, function, inputs), _by_key(b, function, inputs)
-        return interleave(left, right, ROUND_SECONDS)
+    def timed(self, program: Program) -> Callable[[], dict[str, float]]:
+        """Returns a function that calls a program, and returns seconds by dispatch key."""
+        return _by_key(program, self.function, self.inputs)
 
-    untuned = current = build(best)
+    def compared(self, before: Program, after: Program) -> dict[str, Samples]:
+        """Returns the paired times of two programs, by dispatch key."""
+        return interleave(self.timed(before), self.timed(after), ROUND_SECONDS)
+
+    def faster(self, before: Program, after: Program, keys: set[str]) -> set[str]:
+        """Returns the dispatches among `keys` that are faster in the second program."""
+        found = self.compared(before, after)
+        return {key for key in keys if key in found and found[key].is_faster()}
+
+
+def _search(
+    trials: Trials, untuned: Program, given: Tuning, budget: float
+) -> tuple[Program, Tuning]:
+    """Tries candidates in rounds within a budget; returns the best program and its configs."""
+    current, best = untuned, dict(given)
     begin = time.perf_counter()
-    open_ = _worthwhile(untuned, function, inputs)
+    remaining = _worthwhile(trials, untuned)
     rounds = 0
     # Stop when another round and the confirmation, each as long as a past round, exceed the budget.
-    while open_ and (time.perf_counter() - begin) * (rounds + 2) <= budget * max(1, rounds):
+    while remaining and (time.perf_counter() - begin) * (rounds + 2) <= budget * max(1, rounds):
         rounds += 1
-        trial = dict(best)
-        for key, rest in list(open_.items()):
-            if (candidate := next(rest, None)) is None:
-                del open_[key]
-            else:
-                trial[key] = candidate
+        trial = best | _next_candidates(remaining)
         if trial == best:
             break
-        variant = build(trial)
+        variant = trials.build(trial)
         was, now = _effective(current), _effective(variant)
         changed = {key for key in trial if was.get(key) != now.get(key)}
-        if not changed:
-            continue
-        found = compared(current, variant)
-        won = {key for key in changed if key in found and found[key].is_faster()}
+        won = trials.faster(current, variant, changed) if changed else ()
         if won:
             best |= {key: trial[key] for key in won}
-            current = build(best)
-    kept = _confirmed(untuned, current, best, dict(tuning or {}), compared)
-    return _final(imported, inputs, function, kept, dict(tuning or {}), options)
+            current = trials.build(best)
+    return current, best
 
 
-def _worthwhile(
-    program: Program, name: str | None, inputs: Sequence[Any]
-) -> dict[str, Iterator[list[Config]]]:
+def _next_candidates(remaining: dict[str, Iterator[list[Config]]]) -> Tuning:
+    """Takes a candidate of each dispatch, and drops the dispatches that have none left."""
+    taken: Tuning = {}
+    for key, rest in list(remaining.items()):
+        if (candidate := next(rest, None)) is None:
+            del remaining[key]
+        else:
+            taken[key] = candidate
+    return taken
+
+
+def _worthwhile(trials: Trials, program: Program) -> dict[str, Iterator[list[Config]]]:
     """Returns the candidates of each dispatch above MIN_SHARE of the time."""
-    call = _by_key(program, name, inputs)
+    call = trials.timed(program)
     call()
     times = call()
     total = sum(times.values())
@@ -271,17 +304,13 @@ def _worthwhile(
 
 
 def _confirmed(
-    untuned: Program,
-    tuned: Program,
-    best: Tuning,
-    given: Tuning,
-    compared: Callable[[Program, Program], dict[str, Samples]],
+    trials: Trials, untuned: Program, tuned: Program, best: Tuning, given: Tuning
 ) -> Tuning:
     """Keeps the configs that are faster in a second measurement: some candidates win by chance."""
     new = {key for key in best if best[key] != given.get(key)}
     if not new:
         return given
-    found = compared(untuned, tuned)
+    found = trials.compared(untuned, tuned)
     kept = dict(given)
     names = {kernel["key"]: kernel["name"] for kernel in tuned.manifest["kernels"]}
     for key in sorted(new):

@@ -175,6 +175,27 @@ class Rules:
         return rule
 
 
+def _reached(start: set[Element], edges: dict[Element, list[Element]]) -> set[Element]:
+    """Returns the elements that edges reach from others, with those."""
+    found, wanted = set(start), list(start)
+    while wanted:
+        new = set(edges[wanted.pop()]) - found
+        found |= new
+        wanted.extend(new)
+    return found
+
+
+def _propagate(sets: dict[Element, set[Affinity]], readers: dict[Element, list[Element]]) -> None:
+    """Adds to each set those of the elements that it reads, up to a fixed point."""
+    wanted = [element for element, found in sets.items() if found]
+    while wanted:
+        element = wanted.pop()
+        for reader in readers[element]:
+            if reader in sets and not sets[element] <= sets[reader]:
+                sets[reader] |= sets[element]
+                wanted.append(reader)
+
+
 def solve(rules: dict[Element, Rule]) -> dict[Element, frozenset[Affinity] | None]:
     """Returns the least fixed point; None for unknown elements."""
     readers: dict[Element, list[Element]] = defaultdict(list)
@@ -185,18 +206,7 @@ def solve(rules: dict[Element, Rule]) -> dict[Element, frozenset[Affinity] | Non
             readers[each].append(element)
         for each in rule.lenient:
             readers[each].append(element)
-    unknown = {element for element, rule in rules.items() if rule.unknown}
-    wanted = list(unknown)
-    while wanted:
-        new = set(strict[wanted.pop()]) - unknown
-        unknown |= new
-        wanted.extend(new)
+    unknown = _reached({element for element, rule in rules.items() if rule.unknown}, strict)
     sets = {e: set(rule.affinities) for e, rule in rules.items() if e not in unknown}
-    wanted = [element for element, found in sets.items() if found]
-    while wanted:
-        element = wanted.pop()
-        for reader in readers[element]:
-            if reader in sets and not sets[element] <= sets[reader]:
-                sets[reader] |= sets[element]
-                wanted.append(reader)
+    _propagate(sets, readers)
     return {e: None if e in unknown else frozenset(sets[e]) for e in rules}

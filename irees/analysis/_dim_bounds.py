@@ -47,9 +47,7 @@ def exact(bounds: ValueBounds, value: SSAValue, dim: int) -> Linear | None:
     init = tied_init(value)
     if init is not None:
         return bounds.expression(init, dim)
-    if isinstance(op, tensor.EmptyOp):
-        return bounds.expression(_mixed(_shape(value), op.dynamic_sizes)[dim])
-    if isinstance(op, memref.AllocOp | memref.AllocaOp):
+    if isinstance(op, tensor.EmptyOp | memref.AllocOp | memref.AllocaOp):
         return bounds.expression(_mixed(_shape(value), op.dynamic_sizes)[dim])
     if isinstance(op, tensor.ExpandShapeOp | memref.ExpandShapeOp):
         shape = op.static_output_shape.get_values()
@@ -59,39 +57,45 @@ def exact(bounds: ValueBounds, value: SSAValue, dim: int) -> Linear | None:
         return _collapsed(bounds, op, dim)
     if isinstance(op, tensor.ExtractSliceOp | memref.SubviewOp):
         return _sliced(bounds, op, value, dim)
-    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-        return bounds.expression(op.dest, dim)
+    if (like := _same_shaped(op, value)) is not None:
+        return bounds.expression(like, dim)
     if isinstance(op, tensor.CastOp | memref.CastOp):
-        source = op.operands[0]
-        same = isinstance(source.type, TensorType | MemRefType)
-        return bounds.expression(source, dim) if same else None
+        return _of_cast(bounds, op, dim)
     if isinstance(op, tensor.PadOp):
-        low, high = (
-            _mixed(static.get_values(), dynamic)[dim]
-            for static, dynamic in ((op.static_low, op.low), (op.static_high, op.high))
-        )
-        total = bounds.expression(op.source, dim)
-        total = total + bounds.expression(low)
-        return total + bounds.expression(high)
+        return _padded(bounds, op, dim)
     if isinstance(op, tensor.ConcatOp):
         return _concatenated(bounds, op, dim)
-    if isinstance(op, arith.SelectOp) and isinstance(op.cond.type, TensorType):
-        return bounds.expression(op.lhs, dim)
     if op.name == "tensor.generate":
         return bounds.expression(_mixed(_shape(value), list(op.operands))[dim])
     if op.name == "iree_tensor_ext.dispatch.tensor.load":
         static, dynamic = op.static_sizes, op.sizes  # type: ignore[attr-defined]
         return bounds.expression(_mixed(static.get_values(), dynamic)[dim])
-    if _is_elementwise(op, value):
-        return bounds.expression(op.operands[0], dim)
     return None
 
 
-def _is_elementwise(op: Operation, value: OpResult) -> bool:
+def _padded(bounds: ValueBounds, op: tensor.PadOp, dim: int) -> Linear:
+    low = _mixed(op.static_low.get_values(), op.low)[dim]
+    high = _mixed(op.static_high.get_values(), op.high)[dim]
+    total = bounds.expression(op.source, dim) + bounds.expression(low)
+    return total + bounds.expression(high)
+
+
+def _of_cast(bounds: ValueBounds, op: tensor.CastOp | memref.CastOp, dim: int) -> Linear | None:
+    ranked = isinstance(op.source.type, TensorType | MemRefType)
+    return bounds.expression(op.source, dim) if ranked else None
+
+
+def _same_shaped(op: Operation, value: OpResult) -> SSAValue | None:
+    """Returns an operand with the dims of the result, or None."""
+    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
+        return op.dest
+    if isinstance(op, arith.SelectOp) and isinstance(op.cond.type, TensorType):
+        return op.lhs
     if not op.name.startswith(("arith.", "math.")) or not op.operands:
-        return False
-    first = op.operands[0].type
-    return isinstance(first, TensorType) and first.get_num_dims() == len(_shape(value))
+        return None
+    first = op.operands[0]
+    same = isinstance(first.type, TensorType) and first.type.get_num_dims() == len(_shape(value))
+    return first if same else None
 
 
 def _argument(bounds: ValueBounds, value: SSAValue, dim: int) -> Linear | None:

@@ -50,42 +50,44 @@ class Roles:
 
 def multiply_add(op: linalg.GenericOp) -> MultiplyAdd | None:
     """Matches a multiply-add body; None for any other body."""
-    block = op.body.block
-    terminator = block.last_op
-    if len(op.outputs) != 1 or terminator is None or len(terminator.operands) != 1:
+    block, add = op.body.block, _accumulation(op)
+    if add is None:
         return None
-    add = terminator.operands[0].owner
-    if not isinstance(add, Operation) or add.name not in MULTIPLY:
+    multiply = next(o for o in add.operands if o is not block.args[len(op.inputs)]).owner
+    if not isinstance(multiply, Operation) or multiply.name != MULTIPLY[add.name]:
         return None
-    out = block.args[len(op.inputs)]
-    if out not in add.operands or len(list(out.uses)) != 1:
-        return None
-    product = next((o for o in add.operands if o is not out), None)
-    if product is None or not isinstance(product.owner, Operation):
-        return None
-    multiply = product.owner
-    if multiply.name != MULTIPLY[add.name]:
-        return None
-    lhs, widen_lhs = _source(multiply.operands[0])
-    rhs, widen_rhs = _source(multiply.operands[1])
+    (lhs, widen_lhs), (rhs, widen_rhs) = (_source(op, o) for o in multiply.operands)
     if lhs is None or rhs is None:
         return None
-    inside = {add, multiply, terminator, *widen_lhs, *widen_rhs}
+    inside = {add, multiply, block.last_op, *widen_lhs, *widen_rhs}
     if any(o not in inside for o in block.ops):
-        return None
-    if lhs.block is not block or rhs.block is not block:
-        return None
-    if max(lhs.index, rhs.index) >= len(op.inputs):
         return None
     return MultiplyAdd(lhs.index, rhs.index, widen_lhs, widen_rhs, add, multiply)
 
 
-def _source(value: SSAValue) -> tuple[BlockArgument | None, tuple[Operation, ...]]:
+def _accumulation(op: linalg.GenericOp) -> Operation | None:
+    """Returns the op of a body that adds to the only output, or None."""
+    terminator = op.body.block.last_op
+    if len(op.outputs) != 1 or terminator is None or len(terminator.operands) != 1:
+        return None
+    add, out = terminator.operands[0].owner, op.body.block.args[len(op.inputs)]
+    if not isinstance(add, Operation) or add.name not in MULTIPLY:
+        return None
+    return add if out in add.operands and out.has_one_use() else None
+
+
+def _source(
+    op: linalg.GenericOp, value: SSAValue
+) -> tuple[BlockArgument | None, tuple[Operation, ...]]:
+    """Returns the input that a value of the body widens and the ops that widen it, or None."""
     widening: list[Operation] = []
     while isinstance(value.owner, Operation) and value.owner.name in WIDENING:
         widening.append(value.owner)
         value = value.owner.operands[0]
-    return (value, tuple(widening)) if isinstance(value, BlockArgument) else (None, ())
+    if value not in op.body.block.args[: len(op.inputs)]:
+        return None, ()
+    assert isinstance(value, BlockArgument)
+    return value, tuple(widening)
 
 
 def roles(op: linalg.GenericOp, parts: MultiplyAdd) -> Roles:

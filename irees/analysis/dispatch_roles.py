@@ -8,6 +8,7 @@ the kernels that use them instead of forming a kernel. IREE: `isRootLikeOp`,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import affine, arith, complex, tensor
@@ -164,16 +165,20 @@ def _width_change(op: Operation) -> int:
     if not isinstance(op, linalg.GenericOp) or len(op.outputs) != 1 or len(op.results) != 1:
         return 0
     nest = loop_nest(op)
-    inputs = [v for v in op.inputs if isinstance(v.type, TensorType)]
-    rank = max((_rank(v) for v in inputs), default=0)
+    rank = max((_rank(v) for v in op.inputs), default=0)
     if nest is None or not nest.is_parallel or rank == 0:
         return 0
-    widths = [bit_width(element_of(v)) for v in inputs if _rank(v) == rank]
-    result = bit_width(element_of(op.results[0]))
-    if result is None or None in widths:
+    before, after = _width([v for v in op.inputs if _rank(v) == rank]), _width(op.results)
+    if not before or not after:
         return 0
-    change = result - max(width for width in widths if width is not None)
+    change = after - before
     return change if change >= 0 or rank == _rank(op.results[0]) else 0
+
+
+def _width(values: Sequence[SSAValue]) -> int:
+    """Returns the bits of the widest element of tensors, 0 if a width is unknown."""
+    widths = [bit_width(element_of(v)) or 0 for v in values]
+    return max(widths) if 0 not in widths else 0
 
 
 def _rank(value: SSAValue) -> int:

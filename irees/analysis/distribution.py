@@ -14,8 +14,9 @@ tracker).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 
 from xdsl.dialects import memref, tensor
@@ -77,6 +78,23 @@ class Loops:
     accesses: tuple[Access, ...]
     anywhere: tuple[SSAValue, ...]
 
+    def written(self) -> set[SSAValue]:
+        """Returns the buffers that the op writes."""
+        return {root(access.buffer) for access in self.accesses if access.writes}
+
+    def reads_anywhere(self, buffers: set[SSAValue]) -> bool:
+        """Whether the op may access any element of one of the buffers."""
+        return any(root(buffer) in buffers for buffer in self.anywhere)
+
+    def untileable(self) -> set[int]:
+        """Returns the loops that are not parallel or do not index every output plainly."""
+        found = {loop for loop, kind in enumerate(self.kinds) if kind != "parallel"}
+        for access in self.accesses:
+            if access.writes:
+                plain = {e.position for e in access.map.results if isinstance(e, AffineDimExpr)}
+                found |= set(range(len(self.kinds))) - plain
+        return found
+
 
 def loops_of(op: Operation) -> Loops | None:
     """Returns the loop nest of an op, or None if unknown."""
@@ -132,6 +150,11 @@ class Group:
     classes: list[dict[int, int]] = field(default_factory=list)
     """Per tileable class: member number => loop."""
 
+    @staticmethod
+    def of(members: Sequence[Loops]) -> Group:
+        """Returns a group with its tileable classes; without any if fusion is illegal."""
+        return Group(list(members), classes_of(members) or [])
+
     def extents(self) -> list[int]:
         """Returns the trip count of each class, -1 if dynamic."""
         found: list[int] = []
@@ -169,72 +192,74 @@ class Group:
         return generic and self.tile_bytes() <= small
 
 
-def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
-    """Returns the tileable classes of a group in loop order, or None if fusion is illegal."""
-    parent: dict[tuple[int, int], tuple[int, int]] = {
-        (m, loop): (m, loop)
-        for m, member in enumerate(members)
-        for loop in range(len(member.kinds))
-    }
-    spoiled: set[tuple[int, int]] = set()
+Node = tuple[int, int]
+"""A loop of a group: the number of the member, and the loop."""
 
-    def find(node: tuple[int, int]) -> tuple[int, int]:
-        while parent[node] != node:
-            node = parent[node]
+
+class Partition:
+    """A partition of the loops of several ops into classes."""
+
+    def __init__(self, members: Sequence[Loops]) -> None:
+        self.members = members
+        self.parent: dict[Node, Node] = {
+            (m, loop): (m, loop)
+            for m, member in enumerate(members)
+            for loop in range(len(member.kinds))
+        }
+        """Union-find: the representative of a class is its own parent."""
+        self.spoiled: set[Node] = set()
+        """Loops that disqualify their class."""
+
+    def find(self, node: Node) -> Node:
+        """Returns the representative of a loop's class."""
+        while self.parent[node] != node:
+            node = self.parent[node]
         return node
 
-    for later, member in enumerate(members):
-        for earlier in range(later):
-            if not _connect(members, earlier, later, parent, find, spoiled):
-                return None
-        for loop, kind in enumerate(member.kinds):
-            if kind != "parallel":
-                spoiled.add((later, loop))
-        for access in member.accesses:
-            if access.writes:
-                plain = {e.position for e in access.map.results if isinstance(e, AffineDimExpr)}
-                spoiled |= {(later, i) for i in range(len(member.kinds)) if i not in plain}
-    bad = {find(node) for node in spoiled}
-    grouped: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for node in parent:
-        grouped.setdefault(find(node), []).append(node)
-    result: list[dict[int, int]] = []
-    for representative, nodes in grouped.items():
-        if representative in bad or len(nodes) != len(members):
-            continue
-        if len({m for m, _ in nodes}) == len(members):
-            result.append(dict(nodes))
-    return sorted(result, key=lambda c: max(c.items())[1])
+    def spoil(self, member: int, loops: Iterable[int]) -> None:
+        """Disqualifies the classes of loops of a member."""
+        self.spoiled.update((member, loop) for loop in loops)
 
-
-def _connect(members, earlier, later, parent, find, spoiled) -> bool:
-    """Unites loops that index a shared buffer. Returns False if fusion is illegal."""
-    first, second = members[earlier], members[later]
-    written = {root(a.buffer) for a in (*first.accesses, *second.accesses) if a.writes}
-    if any(
-        root(b) in {root(a.buffer) for a in first.accesses if a.writes} for b in second.anywhere
-    ):
-        return False
-    if any(
-        root(b) in {root(a.buffer) for a in second.accesses if a.writes} for b in first.anywhere
-    ):
-        return False
-    for a in first.accesses:
-        for b in second.accesses:
-            if root(a.buffer) is not root(b.buffer) or root(a.buffer) not in written:
-                continue
-            if not (a.writes or b.writes):
+    def connect(self, earlier: int, later: int) -> bool:
+        """Unites loops that index a shared buffer. Returns False if fusion is illegal."""
+        first, second = self.members[earlier], self.members[later]
+        if second.reads_anywhere(first.written()) or first.reads_anywhere(second.written()):
+            return False
+        for a, b in product(first.accesses, second.accesses):
+            if root(a.buffer) is not root(b.buffer) or not (a.writes or b.writes):
                 continue
             if a.buffer is not b.buffer:
                 return False
             for x, y in zip(a.map.results, b.map.results, strict=True):
                 if isinstance(x, AffineDimExpr) and isinstance(y, AffineDimExpr):
-                    left, right = find((earlier, x.position)), find((later, y.position))
-                    parent[right] = left
+                    left, right = self.find((earlier, x.position)), self.find((later, y.position))
+                    self.parent[right] = left
                 else:
-                    spoiled |= {(earlier, d) for d in x.used_dims()}
-                    spoiled |= {(later, d) for d in y.used_dims()}
-    return True
+                    self.spoil(earlier, x.used_dims())
+                    self.spoil(later, y.used_dims())
+        return True
+
+    def tileable(self) -> Iterator[dict[int, int]]:
+        """Yields the classes with one loop of each member, none of them spoiled."""
+        bad = {self.find(node) for node in self.spoiled}
+        classes: dict[Node, list[Node]] = {}
+        for node in self.parent:
+            classes.setdefault(self.find(node), []).append(node)
+        for representative, nodes in classes.items():
+            found = dict(nodes)
+            if representative not in bad and len(found) == len(nodes) == len(self.members):
+                yield found
+
+
+def classes_of(members: Sequence[Loops]) -> list[dict[int, int]] | None:
+    """Returns the tileable classes of a group in loop order, or None if fusion is illegal."""
+    partition = Partition(members)
+    for later, member in enumerate(members):
+        for earlier in range(later):
+            if not partition.connect(earlier, later):
+                return None
+        partition.spoil(later, member.untileable())
+    return sorted(partition.tileable(), key=lambda c: max(c.items())[1])
 
 
 def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Group]:
@@ -259,7 +284,7 @@ def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Gr
         _place(groups, pending, enough, small)
     if len(groups) > 1:
         members = [member for group in groups for member in group.members]
-        whole = Group(members, classes_of(members) or [])
+        whole = Group.of(members)
         if whole.classes and whole.is_worthwhile(groups, enough, small):
             return [whole]
     return groups
@@ -267,18 +292,14 @@ def groups_of(ops: Sequence[Operation], enough: int, small: int = -1) -> list[Gr
 
 def _place(groups: list[Group], batch: list[Loops], enough: int, small: int) -> None:
     """Adds ops to the last group, else as a new group, else as one group per op."""
-    alone = Group(batch, classes_of(batch) or [])
+    alone = Group.of(batch)
     if groups:
         current = groups[-1]
-        members = [*current.members, *batch]
-        joined = classes_of(members)
-        if joined:
-            candidate = Group(members, joined)
-            if candidate.is_worthwhile([current, alone], enough, small):
-                groups[-1] = candidate
-                return
+        joined = Group.of([*current.members, *batch])
+        if joined.classes and joined.is_worthwhile([current, alone], enough, small):
+            groups[-1] = joined
+            return
     if alone.classes or len(batch) == 1:
         groups.append(alone)
-        return
-    for member in batch:
-        groups.append(Group([member], classes_of([member]) or []))
+    else:
+        groups.extend(Group.of([member]) for member in batch)

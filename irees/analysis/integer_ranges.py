@@ -143,14 +143,18 @@ _PREDICATES: dict[int, tuple[bool, str]] = {
 }  # fmt: skip
 
 
+def _are_equal(a: IntRange, b: IntRange) -> bool | None:
+    """Whether all values of two ranges are equal, or all different; None if neither is known."""
+    if a.smax < b.smin or b.smax < a.smin or a.umax < b.umin or b.umax < a.umin:
+        return False
+    return True if a.value is not None and a.value == b.value else None
+
+
 def compare_ranges(predicate: int, a: IntRange, b: IntRange) -> bool | None:
     """Returns the result of `arith.cmpi` if it is the same for all values, else None."""
     if predicate in (0, 1):
-        apart = a.smax < b.smin or b.smax < a.smin or a.umax < b.umin or b.umax < a.umin
-        if apart:
-            return predicate == 1
-        same = a.value is not None and a.value == b.value
-        return (predicate == 0) if same else None
+        equal = _are_equal(a, b)
+        return None if equal is None else equal == (predicate == 0)
     signed, relation = _PREDICATES[predicate]
     if relation in ("gt", "ge"):
         a, b = b, a

@@ -324,9 +324,8 @@ class ValueBounds:
             # Overlapping index ranges have a common element if both strides are 1.
             dense = a.strides[position] == 1 and b.strides[position] == 1
             meet = self.at_least(bhigh, alow) and self.at_least(ahigh, blow)
-            same = alow.same(blow) and self._some(a, position) and self._some(b, position)
             some = self._some(a, position) and self._some(b, position)
-            common = common and some and (same or (dense and meet))
+            common = common and some and (alow.same(blow) or (dense and meet))
         if apart:
             return False
         return True if common else None

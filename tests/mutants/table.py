@@ -271,12 +271,12 @@ MUTANTS = (
         "a dim without a bound is padded to 0",
         PAD,
         """\
-            if bound is None or bound > LARGEST:
-                return f"loop {loop} has no known upper bound"
+    if bound is None or bound > LARGEST:
+        return f"loop {loop} has no known upper bound"
 """,
         """\
-            if bound is None or bound > LARGEST:
-                bound = 0
+    if bound is None or bound > LARGEST:
+        return 0
 """,
         PAD_TESTS,
     ),
@@ -866,8 +866,8 @@ MUTANTS = (
         "S7k",
         "each part of some neighbours is looked at where the first one is",
         "irees/transforms/codegen/common/lower_linalg_ext_to_loops/selection.py",
-        "look(ivs, d.add(begin, d.mul(part, parts[0])), parts, d)",
-        "look(ivs, begin, parts, d)",
+        "from_group(ivs, d.add(begin, d.mul(part, parts[0])), parts, d)",
+        "from_group(ivs, begin, parts, d)",
         ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
     ),
     Mutant(

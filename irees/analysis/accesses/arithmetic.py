@@ -67,15 +67,7 @@ class Arithmetic:
         c = d.constant
         if c is None:
             return self._symbolic_floor(x, d)
-        whole = Polynomial({m: k // c for m, k in x.terms.items() if m and k % c == 0})
-        rest = Polynomial({m: k for m, k in x.terms.items() if not m or k % c})
-        constant = rest.terms.get((), 0)
-        whole, rest = whole + constant // c, rest + (constant % c - constant)
-        common = gcd(c, *(k for m, k in rest.terms.items() if m))
-        if common > 1:
-            constant = rest.terms.get((), 0)
-            rest = Polynomial({m: k // common for m, k in rest.terms.items() if m})
-            c, rest = c // common, rest + constant // common
+        whole, rest, c = _whole_and_rest(x, c)
         if (number := rest.constant) is not None:
             return whole + number // c
         natural = self.prover.holds(rest, FEW)
@@ -85,6 +77,10 @@ class Arithmetic:
         if inner is not None:
             # floor(floor(x / b) / c) = floor(x / (b c))
             return whole + self.floor(inner[0], Polynomial.number(inner[1] * c))
+        return whole + self._floor_variable(rest, c, natural=natural)
+
+    def _floor_variable(self, rest: Polynomial, c: int, *, natural: bool) -> Polynomial:
+        """Returns a variable for floor(rest / c) with its bounds; `natural` if rest >= 0."""
         low, high = self.space.low(rest), self.space.high(rest)
         # `natural` is in the key: rest >= 0 may hold in this scope only.
         quotient = self.space.variable(("div", rest, c, natural), "floor")
@@ -97,7 +93,7 @@ class Arithmetic:
             variable.facts = [rest - quotient * c, quotient * c + (c - 1) - rest]
             variable.facts = [*self._cuts(rest, quotient * c), *variable.facts]
             variable.facts += self._siblings((rest, natural), c, quotient)
-        return whole + quotient
+        return quotient
 
     def _siblings(
         self, key: tuple[Polynomial, bool], c: int, quotient: Polynomial
@@ -447,3 +443,17 @@ def _over(x: Polynomial, divisor: int) -> Polynomial:
 def _ordered(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Sorts the operands of a commutative operation, so that equal terms are found."""
     return (a, b) if sorted(a.terms.items()) <= sorted(b.terms.items()) else (b, a)
+
+
+def _whole_and_rest(x: Polynomial, c: int) -> tuple[Polynomial, Polynomial, int]:
+    """Returns (whole, rest, d) so that floor(x / c) = whole + floor(rest / d), d the smallest."""
+    whole = Polynomial({m: k // c for m, k in x.terms.items() if m and k % c == 0})
+    rest = Polynomial({m: k for m, k in x.terms.items() if not m or k % c})
+    constant = rest.terms.get((), 0)
+    whole, rest = whole + constant // c, rest + (constant % c - constant)
+    common = gcd(c, *(k for m, k in rest.terms.items() if m))
+    if common > 1:
+        constant = rest.terms.get((), 0)
+        rest = Polynomial({m: k // common for m, k in rest.terms.items() if m})
+        c, rest = c // common, rest + constant // common
+    return whole, rest, c

@@ -40,6 +40,7 @@ from irees.backends.common.types import (
 from irees.errors import UnsupportedError
 
 Names = list[str]
+"""C of the operands of an op."""
 
 INFIX = {
     "arith.addf": "+",
@@ -235,45 +236,13 @@ class Expressions:
 
     def print(self, op: Operation, names: Names) -> str | None:
         """The expression for a single-result op, or None when it is not a value op."""
-        kind = op.results[0].type
-        lane = element(kind)
-        name = op.name
-        if isinstance(op, arith.ConstantOp | complex.ConstantOp):
-            self.type(kind)
-            return constant(op)
-        if name in INFIX:
-            return self._infix(op, INFIX[name], names)
-        if name == "arith.negf":
-            return self._negated(kind, names)
-        if name == "arith.shrsi" and is_bool(lane):
-            # An arithmetic shift of i1 replicates its only bit, the sign.
-            return names[0]
-        if name in HELPERS:
-            return self._mapped(f"irees_{HELPERS[name]}_{short(lane)}", kind, names)
-        if name in FLOAT_PICKS:
-            return self._pick(FLOAT_PICKS[name], kind, names)
-        if name in INT_PICKS:
-            return self._int_pick(name, kind, names)
-        if name == "arith.cmpf":
-            return self._cmpf(op, names)
-        if name == "arith.cmpi":
-            return self._cmpi(op, names)
-        if name == "arith.select":
-            return self._select(op, names)
-        if name in LIBM or name in ("math.rsqrt", "math.roundeven"):
-            return self._math(name, kind, names)
-        if name in ("irees.ldexp", "irees.scalef"):
-            prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
-            return f"{prefix}_{name[6:]}({', '.join(names)})"
-        if name == "irees.keep":
-            return names[0]
-        if name in COMPLEX:
-            return complex_expression(op, names)
-        if name in CASTS:
-            return CASTS[name](self, op, names)
-        if name in SPECIAL:
-            return SPECIAL[name](self, op, names)
-        return None
+        build = VALUE_OPS.get(op.name)
+        return None if build is None else build(self, op, names)
+
+    def constant(self, op: Operation, names: Names) -> str:
+        assert isinstance(op, arith.ConstantOp | complex.ConstantOp)
+        self.type(op.results[0].type)
+        return constant(op)
 
     def _float(self, lane: Attribute, count: int, build: Callable[..., str], names: Names) -> str:
         """Float arithmetic; 16-bit types are computed in f32 and rounded."""
@@ -283,16 +252,17 @@ class Expressions:
             return f"(irees_f16)({build(*(f'(float){n}' for n in names))})"
         return build(*names)
 
-    def _negated(self, kind: Attribute, names: Names) -> str:
+    def negated(self, op: Operation, names: Names) -> str:
         """Flips the sign bit: gcc rewrites -(a * b + c) to (-a * b) - c, whose zero is positive."""
+        kind = op.results[0].type
         wide = "f64" if isinstance(element(kind), Float64Type) else "f32"
         if not isinstance(kind, VectorType):
             return self._float(kind, 0, lambda a: f"irees_neg_{wide}({a})", names)
         bits = self.vector(vector_name(f"i{wide[1:]}", lanes(kind)))
         return f"({self.type(kind)})(({bits}){names[0]} ^ INT{wide[1:]}_MIN)"
 
-    def _infix(self, op: Operation, symbol: str, names: Names) -> str:
-        kind = op.results[0].type
+    def infix(self, op: Operation, names: Names) -> str:
+        symbol, kind = INFIX[op.name], op.results[0].type
         lane = element(kind)
         if is_float(lane):
             if is_multiple(op):
@@ -320,6 +290,13 @@ class Expressions:
         symbol = {"+": "^", "-": "^", "*": "&"}.get(symbol, symbol)
         return f"{names[0]} {symbol} {names[1]}"
 
+    def helper(self, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
+        if op.name == "arith.shrsi" and is_bool(element(kind)):
+            # An arithmetic shift of i1 replicates its only bit, the sign.
+            return names[0]
+        return self._mapped(f"irees_{HELPERS[op.name]}_{short(element(kind))}", kind, names)
+
     def _mapped(self, function: str, kind: Attribute, names: Names) -> str:
         if not isinstance(kind, VectorType):
             call = f"{function}({', '.join(names)})"
@@ -327,7 +304,8 @@ class Expressions:
         macro = f"IREES_MAP{len(names)}"
         return f"{macro}({self.type(kind)}, {lanes(kind)}, {function}, {', '.join(names)})"
 
-    def _pick(self, which: str, kind: Attribute, names: Names) -> str:
+    def pick(self, op: Operation, names: Names) -> str:
+        which, kind = FLOAT_PICKS[op.name], op.results[0].type
         lane = element(kind)
         if isinstance(kind, VectorType):
             v, m = (
@@ -344,8 +322,8 @@ class Expressions:
         wide = "f64" if isinstance(lane, Float64Type) else "f32"
         return self._float(lane, 0, lambda a, b: f"irees_{which}_{wide}({a}, {b})", names)
 
-    def _int_pick(self, name: str, kind: Attribute, names: Names) -> str:
-        sign, unsigned = INT_PICKS[name]
+    def int_pick(self, op: Operation, names: Names) -> str:
+        (sign, unsigned), kind = INT_PICKS[op.name], op.results[0].type
         a, b = names
         lane = element(kind)
         if is_bool(lane):
@@ -369,7 +347,7 @@ class Expressions:
         m = self.mask(count)
         return text if mask_bits(lane) == 32 else f"IREES_CONVERT({m}, {text})"
 
-    def _cmpf(self, op: Operation, names: Names) -> str:
+    def cmpf(self, op: Operation, names: Names) -> str:
         predicate = op.properties["predicate"].value.data
         kind = op.operands[0].type
         lane = element(kind)
@@ -384,7 +362,7 @@ class Expressions:
         wide = [f"irees_from_bf16({n})" if isinstance(lane, BFloat16Type) else n for n in names]
         return template.format(a=wide[0], b=wide[1])
 
-    def _cmpi(self, op: Operation, names: Names) -> str:
+    def cmpi(self, op: Operation, names: Names) -> str:
         predicate = op.properties["predicate"].value.data
         kind = op.operands[0].type
         lane = element(kind)
@@ -403,7 +381,7 @@ class Expressions:
         cast = f"(u{scalar(lane)})" if predicate >= 6 and not is_bool(lane) else ""
         return f"{cast}{a} {CMPI[predicate]} {cast}{b}"
 
-    def _select(self, op: Operation, names: Names) -> str:
+    def select(self, op: Operation, names: Names) -> str:
         kind = op.results[0].type
         if not isinstance(kind, VectorType):
             return f"{names[0]} ? {names[1]} : {names[2]}"
@@ -417,7 +395,8 @@ class Expressions:
         mask = names[0] if width == 32 else f"IREES_CONVERT({m}, {names[0]})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
 
-    def _math(self, name: str, kind: Attribute, names: Names) -> str:
+    def math(self, op: Operation, names: Names) -> str:
+        name, kind = op.name, op.results[0].type
         lane = element(kind)
         double = isinstance(lane, Float64Type)
         if name in ("math.rsqrt", "math.roundeven"):
@@ -430,54 +409,81 @@ class Expressions:
             return self._mapped(function, kind, names)
         return self._float(lane, 0, lambda *a: f"{function}({', '.join(a)})", names)
 
+    def scaled(self, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
+        prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
+        return f"{prefix}_{op.name.removeprefix('irees.')}({', '.join(names)})"
+
+
+Build = Callable[[Expressions, Operation, Names], str]
+"""Returns the C of an op, given that of its operands."""
 
 _SIGNED_CASTS = ("arith.sitofp", "arith.extsi", "arith.index_cast")
+_UNSIGNED_CASTS = ("arith.uitofp", "arith.extui", "arith.index_castui")
 
 
 def _convert(e: Expressions, op: Operation, names: Names) -> str:
     """A cast between number types that has the semantics of a C conversion."""
     source, target = op.operands[0].type, op.results[0].type
-    a = names[0]
-    lane = element(source)
-    ends = {type(lane), type(element(target))}
-    if isinstance(target, VectorType) and BFloat16Type in ends:
-        wide = e.vector(vector_name("u32", lanes(target)))
-        if lanes(target) == 16:
-            e.halves = True
-            return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
-        if isinstance(lane, BFloat16Type):
-            return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
-        return f"IREES_CONVERT({e.type(target)}, IREES_TO_BF16({wide}, {a}))"
-    if isinstance(target, VectorType) and Float16Type in ends and lanes(target) in (8, 16):
+    if not isinstance(target, VectorType):
+        return _convert_scalar(op, names[0])
+    ends = {type(element(source)), type(element(target))}
+    if BFloat16Type in ends:
+        return _convert_bf16_lanes(e, op, names[0])
+    if Float16Type in ends and lanes(target) in (8, 16):
         e.halves = True
-        return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
-    if isinstance(target, VectorType):
-        sign = "i"
-        if is_bool(lane) and op.name not in _SIGNED_CASTS:
-            a = f"(-{a})"
-        elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui"):
-            sign = "u"
-            a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
-        for width in types.widths_between(lane, element(target)):
-            name = vector_name(f"{sign}{width}", lanes(target))
-            a = f"IREES_CONVERT({e.vector(name)}, {a})"
-        if is_bool(element(target)):
-            return f"-IREES_CONVERT({e.mask(lanes(target))}, {a} & 1)"
-        if lanes(target) == 8 and isinstance(lane, Float32Type) and op.name == "arith.extf":
-            return f"irees_{e.type(target)}_of_{e.type(source)}({a})"
-        return f"IREES_CONVERT({e.type(target)}, {a})"
+        return _convert_by_function(e, op, names[0])
+    return _convert_lanes(e, op, names[0])
+
+
+def _convert_scalar(op: Operation, a: str) -> str:
+    lane, out = op.operands[0].type, op.results[0].type
     if isinstance(lane, BFloat16Type):
         a = f"irees_from_bf16({a})"
     if is_bool(lane) and op.name in _SIGNED_CASTS:
         a = f"-(int){a}"
-    elif op.name in ("arith.extui", "arith.uitofp", "arith.index_castui") and not is_bool(lane):
+    elif op.name in _UNSIGNED_CASTS and not is_bool(lane):
         a = f"(u{scalar(lane)}){a}"
-    out = element(target)
     if isinstance(out, BFloat16Type):
         return f"irees_to_bf16((float)({a}))"
     if is_bool(out):
         return f"{a} & 1"
     return f"({scalar(out)})({a})"
+
+
+def _convert_by_function(e: Expressions, op: Operation, a: str) -> str:
+    """A conversion of vectors by a function that uses instructions of the target."""
+    return f"irees_{e.type(op.results[0].type)}_of_{e.type(op.operands[0].type)}({a})"
+
+
+def _convert_bf16_lanes(e: Expressions, op: Operation, a: str) -> str:
+    """A conversion of vectors from or to bf16, by shifts or by a function for 16 lanes."""
+    source, target = op.operands[0].type, op.results[0].type
+    wide = e.vector(vector_name("u32", lanes(target)))
+    if lanes(target) == 16:
+        e.halves = True
+        return _convert_by_function(e, op, a)
+    if isinstance(element(source), BFloat16Type):
+        return f"({e.type(target)})(IREES_CONVERT({wide}, {a}) << 16)"
+    return f"IREES_CONVERT({e.type(target)}, IREES_TO_BF16({wide}, {a}))"
+
+
+def _convert_lanes(e: Expressions, op: Operation, a: str) -> str:
+    """A conversion of vectors, through the widths between those of both types."""
+    source, target = op.operands[0].type, op.results[0].type
+    lane, count, sign = element(source), lanes(target), "i"
+    if is_bool(lane) and op.name not in _SIGNED_CASTS:
+        a = f"(-{a})"
+    elif op.name in _UNSIGNED_CASTS:
+        sign = "u"
+        a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
+    for width in types.widths_between(lane, element(target)):
+        a = f"IREES_CONVERT({e.vector(vector_name(f'{sign}{width}', count))}, {a})"
+    if is_bool(element(target)):
+        return f"-IREES_CONVERT({e.mask(count)}, {a} & 1)"
+    if count == 8 and isinstance(lane, Float32Type) and op.name == "arith.extf":
+        return _convert_by_function(e, op, a)
+    return f"IREES_CONVERT({e.type(target)}, {a})"
 
 
 def _from_float(e: Expressions, op: Operation, names: Names) -> str:
@@ -514,7 +520,7 @@ def _absi(e: Expressions, op: Operation, names: Names) -> str:
     return f"({scalar(kind)})({a} < 0 ? -{a} : {a})"
 
 
-def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
+def _bit_count(function: str) -> Build:
     def build(e: Expressions, op: Operation, names: Names) -> str:
         kind = op.results[0].type
         width = int_width(kind)
@@ -529,7 +535,7 @@ def _bit_count(function: str) -> Callable[[Expressions, Operation, Names], str]:
     return build
 
 
-def _classify(template: str) -> Callable[[Expressions, Operation, Names], str]:
+def _classify(template: str) -> Build:
     def build(e: Expressions, op: Operation, names: Names) -> str:
         lane = op.operands[0].type
         a = (
@@ -563,7 +569,18 @@ def _fpowi(e: Expressions, op: Operation, names: Names) -> str:
     )
 
 
-CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
+VALUE_OPS: dict[str, Build] = {
+    **dict.fromkeys(("arith.constant", "complex.constant"), lambda e, op, n: e.constant(op, n)),
+    **dict.fromkeys(INFIX, lambda e, op, n: e.infix(op, n)),
+    "arith.negf": lambda e, op, n: e.negated(op, n),
+    **dict.fromkeys(HELPERS, lambda e, op, n: e.helper(op, n)),
+    **dict.fromkeys(FLOAT_PICKS, lambda e, op, n: e.pick(op, n)),
+    **dict.fromkeys(INT_PICKS, lambda e, op, n: e.int_pick(op, n)),
+    "arith.cmpf": lambda e, op, n: e.cmpf(op, n),
+    "arith.cmpi": lambda e, op, n: e.cmpi(op, n),
+    "arith.select": lambda e, op, n: e.select(op, n),
+    **dict.fromkeys((*LIBM, "math.rsqrt", "math.roundeven"), lambda e, op, n: e.math(op, n)),
+    **dict.fromkeys(COMPLEX, lambda e, op, n: complex_expression(op, n)),
     **dict.fromkeys(
         (
             "arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci",
@@ -574,9 +591,9 @@ CASTS: dict[str, Callable[[Expressions, Operation, Names], str]] = {
     "arith.fptosi": _from_float,
     "arith.fptoui": _from_float,
     "arith.bitcast": _bitcast,
-}  # fmt: skip
-
-SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
+    "irees.ldexp": lambda e, op, n: e.scaled(op, n),
+    "irees.scalef": lambda e, op, n: e.scaled(op, n),
+    "irees.keep": lambda e, op, n: n[0],
     "math.absi": _absi,
     "math.ctpop": _bit_count("ctpop"),
     "math.ctlz": _bit_count("ctlz"),
@@ -587,4 +604,5 @@ SPECIAL: dict[str, Callable[[Expressions, Operation, Names], str]] = {
     "math.fpowi": _fpowi,
     "math.ipowi": lambda e, op, n: f"({scalar(op.results[0].type)})irees_ipowi({n[0]}, {n[1]})",
     "math.clampf": _clampf,
-}
+}  # fmt: skip
+"""How each value op is printed."""

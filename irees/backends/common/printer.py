@@ -340,12 +340,7 @@ class Printer:
         buffer that the place owned before is freed.
         """
         for place, value in zip(places, values, strict=True):
-            pointer = self.texts(value)[0]
-            mine = [entry for entry in self.scopes[-1] if entry[0] == pointer]
-            if place.slot is not None and mine:
-                self.scopes[-1].remove(mine[0])
-                self.line(f"rt->free(owned[{place.slot}]);")
-                self.line(f"owned[{place.slot}] = {pointer}; owned[{mine[0][1]}] = NULL;")
+            self._hand_over(place, self.texts(value)[0])
         targets = [variable for place in places for variable in place.variables]
         texts = [text for value in values for text in self.texts(value)]
         pairs = [(t, text) for t, text in zip(targets, texts, strict=True) if t[0] != text]
@@ -357,6 +352,15 @@ class Printer:
             pairs = [(target, temp) for (target, _), temp in zip(pairs, temps, strict=True)]
         for (name, _), text in pairs:
             self.line(f"{name} = {text};")
+
+    def _hand_over(self, place: Place, pointer: str) -> None:
+        """Makes a place the owner of a buffer that the innermost block has allocated."""
+        mine = next((entry for entry in self.scopes[-1] if entry[0] == pointer), None)
+        if place.slot is None or mine is None:
+            return
+        self.scopes[-1].remove(mine)
+        self.line(f"rt->free(owned[{place.slot}]);")
+        self.line(f"owned[{place.slot}] = {pointer}; owned[{mine[1]}] = NULL;")
 
     def open(self, opening: str) -> None:
         """Opens a C block and its allocation scope."""

@@ -6,7 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, VectorType
 from xdsl.ir import Attribute, Operation
 
-from irees.backends.common.emit_ops import Expressions, Names, element, lanes
+from irees.backends.common.emit_ops import INFIX, Expressions, Names, element, lanes
 from irees.backends.common.types import is_bool, scalar, short
 from irees.dialects.nvgpu import WarpgroupAccumulatorType
 
@@ -48,16 +48,17 @@ class CudaExpressions(Expressions):
                 return f"irees_pair_{short(lane)}<{self.type(kind)}>({names[0]})"
         return super().print(op, names)
 
-    def _math(self, name: str, kind: Attribute, names: Names) -> str:
+    def math(self, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
         # `expand-math` has already replaced it with 1 / sqrt(x) where it has to be exact.
-        if name == "math.rsqrt" and isinstance(element(kind), Float32Type):
+        if op.name == "math.rsqrt" and isinstance(element(kind), Float32Type):
             return self._mapped("irees_rsqrt_approx", kind, names)
-        return super()._math(name, kind, names)
+        return super().math(op, names)
 
-    def _infix(self, op: Operation, symbol: str, names: Names) -> str:
+    def infix(self, op: Operation, names: Names) -> str:
         kind = op.results[0].type
         if not isinstance(kind, IntegerType) or isinstance(kind, VectorType) or is_bool(kind):
-            return super()._infix(op, symbol, names)
+            return super().infix(op, names)
         unsigned = f"u{scalar(kind)}"
         a, b = names
-        return f"({scalar(kind)})(({unsigned}){a} {symbol} ({unsigned}){b})"
+        return f"({scalar(kind)})(({unsigned}){a} {INFIX[op.name]} ({unsigned}){b})"

@@ -152,17 +152,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
     if inner.scratch:
         blocks = p.hold(f"{blocks} < {SCRATCH_BLOCKS} ? {blocks} : {SCRATCH_BLOCKS}")
     temporaries = _print_scratch(p, inner, blocks)
-    pointers, scalars = inner.captured_pointers, inner.captured_scalars
-    words = [word for text, t, _ in scalars for word in _words(t, text)]
-    maps = [outside for outside, _ in inner.captured_maps.values()]
-    parameters = [TENSOR_MAP for _ in maps]
-    parameters += [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in words)]
-    addresses = [*(f"&{name}" for name in maps), *(outside for outside, _, _ in pointers)]
-    arguments = [f"(int64_t)(intptr_t){address}" for address in addresses]
-    arguments += [pack_scalar(t, text) for t, text in words]
-    if inner.traps:
-        parameters.append("int32_t *")
-        arguments.append("(int64_t)(intptr_t)trap")
+    parameters, arguments = _parameters(inner)
     name = f"{p.prefix}_w{sum(k.name.startswith(f'{p.prefix}_w') for k in unit.launches)}"
     inner.exclusive = _exclusive_pointers(unit, op, inner)
     text = _kernel_text(name, inner, reduce(times, counts, "1"), launch_bounds(op))
@@ -174,7 +164,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
         inner.shared_bytes,
         inner.waits,
         inner.warpgroups,
-        len(maps),
+        len(inner.captured_maps),
         vectors,
         tuple(parameters),
         inner.traps,
@@ -234,11 +224,50 @@ def _counters_of(p: Printer, inner: KernelPrinter) -> list[tuple[str, int]]:
     return [(pointer, p.counters[pointer]) for pointer in taken if pointer in p.counters]
 
 
+def _parameters(inner: KernelPrinter) -> tuple[list[str], list[str]]:
+    """Returns the C types of a kernel's parameters, and the arguments as 64-bit integers."""
+    maps = [outside for outside, _ in inner.captured_maps.values()]
+    pointers = inner.captured_pointers
+    words = [word for text, t, _ in inner.captured_scalars for word in _words(t, text)]
+    parameters = [TENSOR_MAP for _ in maps]
+    parameters += [*(f"{t} *" for _, t, _ in pointers), *("int64_t" for _ in words)]
+    addresses = [*(f"&{name}" for name in maps), *(outside for outside, _, _ in pointers)]
+    arguments = [f"(int64_t)(intptr_t){address}" for address in addresses]
+    arguments += [pack_scalar(t, text) for t, text in words]
+    if inner.traps:
+        parameters.append("int32_t *")
+        arguments.append("(int64_t)(intptr_t)trap")
+    return parameters, arguments
+
+
 def _words(c_type: str, text: str) -> list[tuple[str, str]]:
     """Splits a scalar into parts of at most 64 bits: C type and text of each."""
     if c_type != "irees_c128":
         return [(c_type, text)]
     return [("double", f"IREES_REAL({text})"), ("double", f"IREES_IMAGINARY({text})")]
+
+
+def _scalar_parameters(inner: KernelPrinter) -> tuple[list[str], list[str]]:
+    """
+    Returns the parameters for scalars, and the lines that unpack them: each takes 64 bits, or two
+    of them. Raises UnsupportedError for a type that does not fit.
+    """
+    parameters: list[str] = []
+    lines: list[str] = []
+    for _, c_type, name in inner.captured_scalars:
+        if c_type == "int64_t":
+            parameters.append(f"const int64_t {name}")
+        elif c_type == "irees_c128":
+            for word in (f"{name}_re", f"{name}_im"):
+                parameters.append(f"const int64_t {word}_")
+                lines.append("  " + unpack_scalar("double", word, f"{word}_"))
+            lines.append(f"  const {c_type} {name} = irees_complex_c128({name}_re, {name}_im);")
+        elif c_type in BY_BITS or c_type.startswith(("int", "uint")):
+            parameters.append(f"const int64_t {name}_")
+            lines.append("  " + unpack_scalar(c_type, name, f"{name}_"))
+        else:
+            raise UnsupportedError(f"a kernel cannot take a scalar of type {c_type} from the host")
+    return parameters, lines
 
 
 def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> str:
@@ -249,23 +278,8 @@ def _kernel_text(name: str, inner: KernelPrinter, count: str, bounds: str) -> st
         f"{t} *{'__restrict__ ' if name in inner.exclusive else ''}{name}"
         for _, t, name in inner.captured_pointers
     ]
-    prologue: list[str] = []
-    for _, c_type, scalar_name in inner.captured_scalars:
-        if c_type == "int64_t":
-            parameters.append(f"const int64_t {scalar_name}")
-            continue
-        if c_type == "irees_c128":
-            for part in ("re", "im"):
-                parameters.append(f"const int64_t {scalar_name}_{part}_")
-                word = f"{scalar_name}_{part}"
-                prologue.append("  " + unpack_scalar("double", word, f"{word}_"))
-            whole = f"irees_complex_c128({scalar_name}_re, {scalar_name}_im)"
-            prologue.append(f"  const {c_type} {scalar_name} = {whole};")
-            continue
-        if c_type not in BY_BITS and not c_type.startswith(("int", "uint")):
-            raise UnsupportedError(f"a kernel cannot take a scalar of type {c_type} from the host")
-        parameters.append(f"const int64_t {scalar_name}_")
-        prologue.append("  " + unpack_scalar(c_type, scalar_name, f"{scalar_name}_"))
+    scalars, prologue = _scalar_parameters(inner)
+    parameters += scalars
     if inner.traps:
         parameters.append("int32_t *trap")
     alignment = inner.shared_alignment

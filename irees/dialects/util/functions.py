@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FlatSymbolRefAttrConstr,
     FunctionType,
-    IndexType,
-    IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -37,7 +36,13 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from .._shaped import SizedFunctionType, print_sized_function_type, tied_attr, verify_tied
+from .._shaped import (
+    UNTIED,
+    SizedFunctionType,
+    print_sized_function_type,
+    tied_attr,
+    verify_tied,
+)
 
 
 @irdl_op_definition
@@ -51,6 +56,63 @@ class ReturnOp(IRDLOperation):
 
     def __init__(self, *values: SSAValue | Operation):
         super().__init__(operands=[values])
+
+
+@dataclass
+class _Signature:
+    """The arguments and results of a function, as far as they have been parsed."""
+
+    parser: Parser
+    named: list[Parser.Argument] = field(default_factory=list[Parser.Argument])
+    inputs: list[Attribute] = field(default_factory=list[Attribute])
+    input_attributes: list[dict[str, Attribute]] = field(default_factory=list)
+    outputs: list[Attribute] = field(default_factory=list[Attribute])
+    output_attributes: list[dict[str, Attribute]] = field(default_factory=list)
+    tied: list[int] = field(default_factory=list[int])
+
+    def parse(self) -> None:
+        """Parses `(%a: i32, ..) -> (%a as i32, ..)`; a declaration has types only."""
+        parser = self.parser
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, self._argument)
+        if self.named and len(self.named) != len(self.inputs):
+            parser.raise_error("expected all arguments to be named, or none")
+        if not parser.parse_optional_punctuation("->"):
+            return
+        in_parens = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.PAREN, self._result_with_attributes
+        )
+        if in_parens is None:
+            parser.parse_comma_separated_list(parser.Delimiter.NONE, self._result)
+
+    def _argument(self) -> None:
+        found = self.parser.parse_optional_argument()
+        self.inputs.append(self.parser.parse_type() if found is None else found.type)
+        self.input_attributes.append(self.parser.parse_optional_dictionary_attr_dict())
+        if found is not None:
+            self.named.append(found)
+            self.parser.parse_optional_location()
+
+    def _result(self) -> None:
+        operand = self.parser.parse_optional_unresolved_operand()
+        if operand is None:
+            self.tied.append(UNTIED)
+            self.outputs.append(self.parser.parse_type())
+            return
+        names = [argument.name.text for argument in self.named]
+        if operand.span.text not in names:
+            self.parser.raise_error("expected a result to be tied to an argument", operand.span)
+        index = names.index(operand.span.text)
+        self.tied.append(index)
+        typed = self.parser.parse_optional_keyword("as")
+        self.outputs.append(self.parser.parse_type() if typed else self.inputs[index])
+
+    def _result_with_attributes(self) -> None:
+        self._result()
+        self.output_attributes.append(self.parser.parse_optional_dictionary_attr_dict())
+
+
+def _attrs(attributes: Sequence[dict[str, Attribute]]) -> ArrayAttr | None:
+    return ArrayAttr([DictionaryAttr(a) for a in attributes]) if any(attributes) else None
 
 
 @irdl_op_definition
@@ -92,61 +154,20 @@ class FuncOp(IRDLOperation):
     def parse(cls, parser: Parser) -> FuncOp:
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name()
-        names: list[str] = []
-
-        def argument():
-            found = parser.parse_optional_argument()
-            if found is None:
-                return parser.parse_type(), parser.parse_optional_dictionary_attr_dict()
-            names.append(found.name.text)
-            attributes = parser.parse_optional_dictionary_attr_dict()
-            parser.parse_optional_location()
-            return found, attributes
-
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
-        named = [a for a, _ in arguments if isinstance(a, Parser.Argument)]
-        if named and len(named) != len(arguments):
-            parser.raise_error("expected all arguments to be named, or none")
-        inputs = [a.type if isinstance(a, Parser.Argument) else a for a, _ in arguments]
-        tied: list[int] = []
-
-        def result(bare: bool = False):
-            operand = parser.parse_optional_unresolved_operand()
-            if operand is None:
-                tied.append(-1)
-                type_ = parser.parse_type()
-                return type_, {} if bare else parser.parse_optional_dictionary_attr_dict()
-            if operand.span.text not in names:
-                parser.raise_error("expected a result to be tied to an argument", operand.span)
-            tied.append(names.index(operand.span.text))
-            type_ = parser.parse_type() if parser.parse_optional_keyword("as") else inputs[tied[-1]]
-            return type_, {} if bare else parser.parse_optional_dictionary_attr_dict()
-
-        results: Sequence = ()
-        if parser.parse_optional_punctuation("->"):
-            results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, result)
-            if results is None:
-                results = parser.parse_comma_separated_list(
-                    parser.Delimiter.NONE, lambda: result(bare=True)
-                )
+        signature = _Signature(parser)
+        signature.parse()
+        named = signature.named
         attributes = parser.parse_optional_attr_dict_with_keyword()
-        body = parser.parse_optional_region(named) if named or not arguments else None
-        attrs = lambda pairs: (  # noqa: E731
-            ArrayAttr([DictionaryAttr(a) for _, a in pairs]) if any(a for _, a in pairs) else None
-        )
+        body = parser.parse_optional_region(named) if named or not signature.inputs else None
         op = cls(
             name.data,
-            FunctionType.from_lists(inputs, [t for t, _ in results]),
+            FunctionType.from_lists(signature.inputs, signature.outputs),
             Region() if body is None else body,
             visibility=visibility.data if visibility else None,
             properties={
-                "arg_attrs": attrs(arguments),
-                "res_attrs": attrs(results),
-                "tied_operands": (
-                    ArrayAttr([IntegerAttr(i, IndexType()) for i in tied])
-                    if any(i >= 0 for i in tied)
-                    else None
-                ),
+                "arg_attrs": _attrs(signature.input_attributes),
+                "res_attrs": _attrs(signature.output_attributes),
+                "tied_operands": tied_attr(signature.tied),
             },
         )
         for key, value in (attributes.data if attributes is not None else {}).items():

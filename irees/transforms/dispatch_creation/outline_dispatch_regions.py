@@ -32,12 +32,12 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
+from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction
-from irees.dialects.flow import DispatchOp, DispatchRegionOp, ExecutableOp, ReturnOp
+from irees.dialects.flow import DispatchOp, DispatchRegionOp, ExecutableOp
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
@@ -58,69 +58,90 @@ def inlinable(value: SSAValue) -> bool:
     return is_splat(data)
 
 
+@dataclass(frozen=True)
+class Captures:
+    """The values that a region uses, by how they reach its kernel."""
+
+    constants: list[SSAValue]
+    """Values cloned into the kernel."""
+    tensors: list[SSAValue]
+    """Values passed as dispatch tensors."""
+    tensor_dims: list[list[SSAValue]]
+    """Dynamic dims of each tensor."""
+    scalars: list[SSAValue]
+    """Values passed as they are, with the dynamic dims of tensors and results."""
+
+    @staticmethod
+    def of(region: DispatchRegionOp) -> Captures:
+        """Returns the captures of a region; emits their dynamic dims before the region."""
+        at = IndexBuilder(InsertPoint.before(region))
+        captured = captured_values(region)
+        tensors = [v for v in captured if isinstance(v.type, TensorType) and not inlinable(v)]
+        dims = [dynamic_dims(tensor, at) for tensor in tensors]
+        rest = [v for v in captured if v not in tensors]
+        rest = list(
+            dict.fromkeys([*rest, *(d for sizes in dims for d in sizes), *region.result_dims])
+        )
+        constants = [v for v in rest if inlinable(v)]
+        return Captures(constants, tensors, dims, [v for v in rest if v not in constants])
+
+
 def outline(region: DispatchRegionOp, name: str) -> ExecutableOp:
     """flow.dispatch.region { body }(captures)  =>  flow.dispatch @name::@name(captures)"""
-    host = IndexBuilder(InsertPoint.before(region))
-    captured = captured_values(region)
-    constants = [v for v in captured if inlinable(v)]
-    tensors = [v for v in captured if isinstance(v.type, TensorType) and not inlinable(v)]
-    scalars = [v for v in captured if not isinstance(v.type, TensorType) and not inlinable(v)]
-    tensor_dims = [dynamic_dims(t, host) for t in tensors]
-    result_dims = list(region.result_dims)
-    for size in [d for sizes in tensor_dims for d in sizes] + result_dims:
-        if size not in scalars and not inlinable(size):
-            scalars.append(size)
-
-    def bound(kind: str, value: SSAValue) -> Attribute:
-        assert isinstance(value.type, TensorType)
-        return DispatchTensorType(StringAttr(kind), value.type)
-
-    types = [
-        *(bound("readonly", t) for t in tensors),
-        *(s.type for s in scalars),
-        *(bound("writeonly", r) for r in region.res),
-    ]
-    block = Block(arg_types=types)
-    mapping: dict[SSAValue, SSAValue] = {}
-    for position, scalar in enumerate(scalars):
-        mapping[scalar] = block.args[len(tensors) + position]
-    sizes_in_use = [s for sizes in tensor_dims for s in sizes] + result_dims
-    for constant in [*constants, *(s for s in sizes_in_use if inlinable(s))]:
-        if constant in mapping:
-            continue
-        assert isinstance(constant, OpResult)
-        copy = constant.op.clone()
-        block.add_op(copy)
-        mapping[constant] = copy.results[0]
-    for position, (value, sizes) in enumerate(zip(tensors, tensor_dims, strict=True)):
-        load = DispatchTensorLoadOp.whole(block.args[position], [mapping[s] for s in sizes])
-        block.add_op(load)
-        mapping[value] = load.result
-    body = region.body.block
-    returned: list[SSAValue] = []
-    for op in body.ops:
-        if isinstance(op, ReturnOp):
-            returned = [mapping.get(v, v) for v in op.values]
-            break
-        copy = op.clone(value_mapper=mapping)
-        block.add_op(copy)
-    remaining = iter(result_dims)
-    for position, value in enumerate(returned):
-        assert isinstance(value.type, TensorType)
-        count = value.type.get_shape().count(DYNAMIC_INDEX)
-        sizes = [mapping[next(remaining)] for _ in range(count)]
-        target = block.args[len(tensors) + len(scalars) + position]
-        block.add_op(DispatchTensorStoreOp.whole(value, target, sizes))
-    block.add_op(func.ReturnOp())
-    function = func.FuncOp(name, FunctionType.from_lists(types, []), Region(block))
-    entry = SymbolRefAttr(name, [name])
-    dispatch = DispatchOp(entry, [*tensors, *scalars], result_dims, [r.type for r in region.res])
+    given = Captures.of(region)
+    kernel = _kernel(region, given)
+    dispatch = DispatchOp(
+        SymbolRefAttr(name, [name]),
+        [*given.tensors, *given.scalars],
+        list(region.result_dims),
+        [r.type for r in region.res],
+    )
     dispatch.location = region.location
     Rewriter.insert_op(dispatch, InsertPoint.before(region))
     Rewriter.replace_op(region, [], dispatch.res)
+    function = func.FuncOp(name, FunctionType.from_lists(kernel.arg_types, []), Region(kernel))
     executable = ExecutableOp(name, [ModuleOp([function])])
     executable.location = dispatch.location
     return executable
+
+
+def _kernel(region: DispatchRegionOp, given: Captures) -> Block:
+    """Returns a block that loads the captured tensors, runs the region and stores its results."""
+    block = Block(
+        arg_types=[
+            *(_bound("readonly", tensor) for tensor in given.tensors),
+            *(scalar.type for scalar in given.scalars),
+            *(_bound("writeonly", result) for result in region.res),
+        ]
+    )
+    arguments = iter(block.args)
+    bound = [next(arguments) for _ in given.tensors]
+    values: dict[SSAValue, SSAValue] = {scalar: next(arguments) for scalar in given.scalars}
+    for constant in given.constants:
+        assert isinstance(constant, OpResult)
+        block.add_op(constant.op.clone(value_mapper=values))
+    for tensor, argument, sizes in zip(given.tensors, bound, given.tensor_dims, strict=True):
+        load = DispatchTensorLoadOp.whole(argument, [values[s] for s in sizes])
+        block.add_op(load)
+        values[tensor] = load.result
+    *body, end = region.body.block.ops
+    for op in body:
+        block.add_op(op.clone(value_mapper=values))
+    remaining = iter(region.result_dims)
+    for returned, target in zip(end.operands, arguments, strict=True):
+        value = values.get(returned, returned)
+        assert isinstance(value.type, TensorType)
+        count = value.type.get_shape().count(DYNAMIC_INDEX)
+        sizes = [values[next(remaining)] for _ in range(count)]
+        block.add_op(DispatchTensorStoreOp.whole(value, target, sizes))
+    block.add_op(func.ReturnOp())
+    return block
+
+
+def _bound(access: str, value: SSAValue) -> DispatchTensorType:
+    """Returns the type of a dispatch tensor for a value."""
+    assert isinstance(value.type, TensorType)
+    return DispatchTensorType(StringAttr(access), value.type)
 
 
 def summary(region: DispatchRegionOp) -> str:

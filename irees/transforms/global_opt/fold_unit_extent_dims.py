@@ -186,36 +186,31 @@ def _renumber_indices(body: Region, kept_loops: Sequence[int]) -> None:
         Rewriter.replace_op(index, [], [new_index])
 
 
-def drop_unit_dims_of_pad(op: tensor.InsertSliceOp) -> bool:
-    """insert_slice x into fill : 1xN  =>  expand(insert_slice collapse(x) into fill : N)"""
-    kind, source = op.dest.type, op.source.type
-    assert isinstance(kind, TensorType)
-    assert isinstance(source, TensorType)
-    shape = kind.get_shape()
+def _dims_of_pad(op: tensor.InsertSliceOp) -> list[int] | None:
+    """Returns the dims of a pad but the unit dims, or None if these cannot be dropped."""
+    assert isinstance(op.dest.type, TensorType)
+    assert isinstance(op.source.type, TensorType)
+    shape, source = op.dest.type.get_shape(), op.source.type.get_shape()
     kept = [d for d, size in enumerate(shape) if size != 1]
     # A destination that is not a fill may be updated in place; a reshape would prevent this.
     if not is_background(op.dest.owner) or len(kept) == len(shape) or not kept:
+        return None
+    if len(source) != len(shape) or any(stride != 1 for stride in op.static_strides.get_values()):
+        return None
+    return kept if all(source[d] == 1 for d in range(len(shape)) if d not in kept) else None
+
+
+def drop_unit_dims_of_pad(op: tensor.InsertSliceOp) -> bool:
+    """insert_slice x into fill : 1xN  =>  expand(insert_slice collapse(x) into fill : N)"""
+    kept, kind = _dims_of_pad(op), op.dest.type
+    if kept is None or not may_rewrite(NAME, op, "drop_unit_dims_of_pad of tensor.insert_slice"):
         return False
-    if len(source.get_shape()) != len(shape):
-        return False
-    if any(source.get_shape()[d] != 1 for d in range(len(shape)) if d not in kept):
-        return False
-    lists = [
-        mixed(static.get_values(), dynamic)
-        for static, dynamic in (
-            (op.static_offsets, op.offsets),
-            (op.static_sizes, op.sizes),
-            (op.static_strides, op.strides),
-        )
-    ]
-    if any(stride != 1 for stride in lists[2]):
-        return False
-    if not may_rewrite(NAME, op, "drop_unit_dims_of_pad of tensor.insert_slice"):
-        return False
+    assert isinstance(kind, TensorType)
     builder = IndexBuilder(InsertPoint.before(op))
     part, target = (_reduced(v, kept, builder) for v in (op.source, op.dest))
-    offsets, sizes = ([values[d] for d in kept] for values in lists[:2])
-    new = insert_slice(part, target, offsets, sizes, builder)
+    offsets = mixed(op.static_offsets.get_values(), op.offsets)
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    new = insert_slice(part, target, [offsets[d] for d in kept], [sizes[d] for d in kept], builder)
     new.owner.location = op.location
     Rewriter.replace_op(op, [], [expand(new, kind, kept, builder)])
     return True
@@ -316,6 +311,9 @@ class FoldUnitExtentDimsPass(ModulePass):
                 drop_unit_dims(inner)
         for inner in [o for o in op.walk() if isinstance(o, tensor.InsertSliceOp)]:
             drop_unit_dims_of_pad(inner)
+        self._merge_reshapes(op)
+
+    def _merge_reshapes(self, op: ModuleOp) -> None:
         changed, fuel = True, Fuel.of(self.name, op)
         while changed and not fuel.is_spent:
             changed = False

@@ -105,6 +105,18 @@ def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
 # --- insertions that overwrite the whole destination ----------------------------------------
 
 
+def _continues(op: tensor.InsertSliceOp, axis: int, reached: list[Size], whole: list[Size]) -> bool:
+    """Whether an insertion begins at sum(`reached`) along `axis`, and covers all other dims."""
+    offsets = mixed(op.static_offsets.get_values(), op.offsets)
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    others = [i for i in range(len(whole)) if i != axis]
+    if any(stride != 1 for stride in op.static_strides.get_values()):
+        return False
+    if any(offsets[i] != 0 or not same_size(sizes[i], whole[i]) for i in others):
+        return False
+    return same_sum([offsets[axis]], reached)
+
+
 def covers(first: tensor.InsertSliceOp) -> bool:
     """Whether a chain of insertions covers one dim from 0 to its end, and all other dims whole."""
     assert isinstance(first.dest.type, TensorType)
@@ -115,15 +127,9 @@ def covers(first: tensor.InsertSliceOp) -> bool:
     reached: list[Size] = []
     op: tensor.InsertSliceOp | None = first
     while op is not None and whole:
-        offsets = mixed(op.static_offsets.get_values(), op.offsets)
+        if not _continues(op, axis, reached, whole):
+            return False
         sizes = mixed(op.static_sizes.get_values(), op.sizes)
-        others = [i for i in range(len(whole)) if i != axis]
-        if any(stride != 1 for stride in op.static_strides.get_values()):
-            return False
-        if any(offsets[i] != 0 or not same_size(sizes[i], whole[i]) for i in others):
-            return False
-        if not same_sum([offsets[axis]], reached):
-            return False
         reached.append(sizes[axis])
         if same_sum([whole[axis]], reached):
             return True

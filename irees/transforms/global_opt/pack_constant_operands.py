@@ -46,6 +46,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
+from irees.analysis.convolutions import window_loops
 from irees.analysis.dot_products import dot_product
 from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
 from irees.dialects.irees_target import dot_products_of, target_of
@@ -100,45 +101,39 @@ def constant_sides(
     op: linalg.GenericOp, parts: MultiplyAdd, instructions: Instructions
 ) -> list[Side]:
     """Returns the operands to pack: constants of a supported type, indexed by plain loops."""
-    found, indexing = roles(op, parts), maps(op)
-    last = indexing[-1].results[-1] if indexing[-1].results else None
+    found, last = roles(op, parts), maps(op)[-1].results[-1]
     sides: list[Side] = []
     for position, own, rows in (
         (parts.rhs, found.n, found.m),
         (parts.lhs, found.m, found.n),
     ):
-        constant = op.operands[position].owner
-        if not isinstance(constant, arith.ConstantOp):
-            continue
-        kind, exprs = constant.result.type, indexing[position].results
-        if not isinstance(constant.value, DenseResourceAttr) or not isinstance(kind, TensorType):
-            continue
-        group = instructions.group(op, parts, position)
+        group = instructions.group(op, parts, position) if is_plain_weight(op, position) else 0
         if not group:
             continue
-        if not all(isinstance(e, AffineDimExpr) for e in exprs):
-            continue
-        contiguous = isinstance(last, AffineDimExpr) and last.position in own
-        # `irees-propagate-blocked-layouts` has already packed [batch.., N/NR, K.., NR].
-        inner = [e for e in exprs if not e.used_dims() <= {*found.batch}]
-        if contiguous and exprs[-1] == last and inner[0].used_dims() <= {*own} - {last.position}:
-            continue
-        if contiguous:
+        if not isinstance(last, AffineDimExpr) or last.position not in own:
+            if len(own) == 1 and group == 1:
+                sides.append(Side(position, own[0], rows, False, group))
+        elif not is_blocked(maps(op)[position], set(own), set(found.batch), last):
             sides.append(Side(position, last.position, rows, True, group))
-        elif len(own) == 1 and group == 1:
-            sides.append(Side(position, own[0], rows, False, group))
     return sides
 
 
-def window_loops(op: linalg.GenericOp) -> set[int]:
-    """Returns the loops in indices that are not a plain loop, such as a convolution's windows."""
-    return {
-        dim
-        for indexing in maps(op)
-        for expr in indexing.results
-        if not isinstance(expr, AffineDimExpr)
-        for dim in expr.used_dims()
-    }
+def is_plain_weight(op: linalg.GenericOp, position: int) -> bool:
+    """Whether an operand is a constant stored outside the IR, indexed by plain loops."""
+    constant = op.operands[position].owner
+    if not isinstance(constant, arith.ConstantOp):
+        return False
+    if not isinstance(constant.value, DenseResourceAttr):
+        return False
+    if not isinstance(constant.result.type, TensorType):
+        return False
+    return all(isinstance(e, AffineDimExpr) for e in maps(op)[position].results)
+
+
+def is_blocked(indexing: AffineMap, own: set[int], batch: set[int], last: AffineDimExpr) -> bool:
+    """Whether `irees-propagate-blocked-layouts` has made an operand [batch.., N/NR, K.., NR]."""
+    inner = [e for e in indexing.results if not e.used_dims() <= batch]
+    return indexing.results[-1] == last and inner[0].used_dims() <= own - {last.position}
 
 
 def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lanes: int) -> bool:
@@ -178,6 +173,22 @@ class Panels:
             return [panels, *outer, self.columns]
         return [panels, *outer[:-1], -(-outer[-1] // self.group), self.columns, self.group]
 
+    @property
+    def name(self) -> str:
+        """A name of the layout, for the names of packed constants."""
+        group = f"x{self.group}" if self.group > 1 else ""
+        return f"packed{self.columns}{group}_" + "".join(map(str, self.order))
+
+    def indexing(self, plain: AffineMap) -> AffineMap:
+        """Returns the indexing map of a packed operand, given that of the plain one."""
+        column, rest = plain.results[self.axis], [plain.results[d] for d in self.order]
+        inner = [column % self.columns]
+        if self.group > 1:
+            depth = rest.pop()
+            rest.append(depth // self.group)
+            inner.append(depth % self.group)
+        return AffineMap(plain.num_dims, 0, (column // self.columns, *rest, *inner))
+
     def pack(self, array: np.ndarray, out: np.ndarray) -> None:
         """Packs an array into `out`."""
         moved = np.transpose(array, [*self.order, self.axis])
@@ -208,63 +219,61 @@ class Panels:
         return split.swapaxes(-1, -2)
 
 
-def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
-    """contraction(x, constant)  =>  contraction(x, packed constant)"""
-    parts = multiply_add(op)
-    if parts is None or parts.lhs == parts.rhs or not maps(op)[-1].results:
-        return False
-    ranges, windows = static_ranges(op), window_loops(op)
-    reduction, lanes = list(roles(op, parts).k), instructions.lanes
+def choose_side(
+    op: linalg.GenericOp, parts: MultiplyAdd, instructions: Instructions
+) -> Side | None:
+    """Returns the operand to pack, preferably one with a contiguous output; None if none pays."""
+    ranges, lanes = static_ranges(op), instructions.lanes
     sides = [s for s in constant_sides(op, parts, instructions) if ranges[s.column] >= lanes]
-    side = next((s for s in sides if s.contiguous), None) or next(iter(sides), None)
-    if side is None:
-        return False
+    side = min(sides, key=lambda s: not s.contiguous, default=None)
+    if side is None or side.contiguous:
+        return side
+    return side if worth_scattering(op, side, list(roles(op, parts).k), lanes) else None
+
+
+def panels_of(
+    op: linalg.GenericOp, side: Side, reduction: set[int], instructions: Instructions
+) -> Panels:
+    """Returns the layout of a packed operand, as wide as the micro-kernel."""
+    ranges, windows, lanes = static_ranges(op), window_loops(op), instructions.lanes
     extents = [ranges[r] for r in side.rows]
-    if not side.contiguous and not worth_scattering(op, side, reduction, lanes):
-        return False
-    if not may_rewrite(NAME, op, "pack_operand of linalg.generic"):
-        return False
     known = min(extents, default=0) >= 0 and not windows & set(side.rows)
-    flat = prod(extents) if known else extents[-1]
+    rows = prod(extents) if known else extents[-1]
     # The unsigned operand of a dot-product instruction cannot be a broadcast from memory.
     embeds = side.group == 1 and embeds_broadcasts(instructions.vector_bytes)
-    block = choose_blocking(flat, ranges[side.column], lanes, instructions.registers, embeds=embeds)
-    columns = lanes * block.vectors
-    indexing = maps(op)
+    block = choose_blocking(rows, ranges[side.column], lanes, instructions.registers, embeds=embeds)
+    exprs = maps(op)[side.position].results
+    axis = exprs.index(AffineExpr.dimension(side.column))
+
+    def nesting(dim: int) -> int:
+        """Other dims are outermost, then the windows of the reduction, then its other loops."""
+        loops = exprs[dim].used_dims()
+        if not loops & reduction:
+            return 0
+        return 1 if loops & windows else 2
+
+    order = sorted((dim for dim in range(len(exprs)) if dim != axis), key=nesting)
+    return Panels(tuple(order), axis, lanes * block.vectors, side.group)
+
+
+def pack_operand(op: linalg.GenericOp, instructions: Instructions) -> bool:
+    """contraction(x, constant)  =>  contraction(x, packed constant)"""
+    parts, indexing = multiply_add(op), maps(op)
+    if parts is None or parts.lhs == parts.rhs or not indexing[-1].results:
+        return False
+    side = choose_side(op, parts, instructions)
+    if side is None or not may_rewrite(NAME, op, "pack_operand of linalg.generic"):
+        return False
+    panels = panels_of(op, side, set(roles(op, parts).k), instructions)
     constant = op.operands[side.position].owner
     assert isinstance(constant, arith.ConstantOp)
     kind = constant.result.type
     assert isinstance(kind, TensorType)
-    exprs = indexing[side.position].results
-    column = AffineExpr.dimension(side.column)
-    axis = exprs.index(column)
-    order = [i for i in range(len(exprs)) if i != axis]
-    order.sort(
-        key=lambda i: (
-            2
-            if not exprs[i].used_dims() & set(reduction)
-            else 1
-            if exprs[i].used_dims() & windows
-            else 0
-        ),
-        reverse=True,
-    )
-    panels = Panels(tuple(order), axis, columns, side.group)
-    layout = f"packed{columns}" + (f"x{side.group}" if side.group > 1 else "")
-    suffix = f"{layout}_" + "".join(map(str, order))
     packed = TensorType(kind.get_element_type(), panels.shape(kind.get_shape()))
-    new = derived_constant([constant], panels.make, packed, suffix)
+    new = derived_constant([constant], panels.make, packed, panels.name)
     new.location = constant.location
     Rewriter.insert_op(new, InsertPoint.before(op))
-    rest = [exprs[i] for i in order]
-    inner = [column % columns]
-    if side.group > 1:
-        depth = rest.pop()
-        rest.append(depth // side.group)
-        inner.append(depth % side.group)
-    indexing[side.position] = AffineMap(
-        indexing[side.position].num_dims, 0, (column // columns, *rest, *inner)
-    )
+    indexing[side.position] = panels.indexing(indexing[side.position])
     op.operands[side.position] = new.result
     op.indexing_maps = ArrayAttr(AffineMapAttr(m) for m in indexing)
     return True

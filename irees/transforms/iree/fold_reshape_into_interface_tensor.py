@@ -26,7 +26,9 @@ some of the latter, see `@no_other_size` in the lit file. IREE:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
@@ -40,7 +42,7 @@ from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorS
 from irees.remarks import remark
 from irees.transforms.iree.utils.interface_slices import Reshaper, Slice
 from irees.transforms.utils.greedy import rewrite_greedily
-from irees.transforms.utils.reshapes import Refused
+from irees.transforms.utils.reshapes import Groups, Refused
 from irees.transforms.utils.shapes import mixed, reassociation
 
 _DROPPABLE = (
@@ -66,50 +68,38 @@ def _refused(op: Operation, error: Refused) -> None:
     remark("missed", FoldReshapeIntoInterfaceTensorPass.name, op, str(error))
 
 
-class CollapseOfLoad(RewritePattern):
-    """collapse(load binding) => load (binding with joined dims)"""
+class FoldIntoLoad(RewritePattern):
+    """reshape(load binding) => load (binding with joined or split dims)"""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: tensor.CollapseShapeOp, rewriter: PatternRewriter):
-        load = op.src.owner
+    def match_and_rewrite(
+        self, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, rewriter: PatternRewriter
+    ):
+        load, groups = op.src.owner, reassociation(op)
         if not isinstance(load, DispatchTensorLoadOp) or (place := Slice.of(load)) is None:
+            return
+        if not groups or (isinstance(op, tensor.ExpandShapeOp) and _goes_to_a_full_store(op)):
             return
         assert isinstance(op.result.type, TensorType)
-        groups = reassociation(op)
-        if not groups:
-            return
         reshaper = Reshaper(place)
         try:
-            new = reshaper.collapsed(groups)
+            if isinstance(op, tensor.CollapseShapeOp):
+                new = reshaper.collapsed(groups)
+            else:
+                given = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
+                sizes = _by_group(groups, op.result.type.get_shape())
+                new = reshaper.expanded(sizes, _by_group(groups, given))
         except Refused as error:
             return _refused(op, error)
         rewriter.replace(op, [], [reshaper.load(new, op.result.type).result])
         _erase_unused(load.result, rewriter)
 
 
-class ExpandOfLoad(RewritePattern):
-    """expand(load binding) => load (binding with split dims)"""
+T = TypeVar("T")
 
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: tensor.ExpandShapeOp, rewriter: PatternRewriter):
-        load = op.src.owner
-        if not isinstance(load, DispatchTensorLoadOp) or (place := Slice.of(load)) is None:
-            return
-        groups = reassociation(op)
-        if not groups or _goes_to_a_full_store(op):
-            return
-        shape = op.result.type.get_shape()
-        given = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
-        reshaper = Reshaper(place)
-        try:
-            new = reshaper.expanded(
-                [[shape[i] for i in group] for group in groups],
-                [[given[i] for i in group] for group in groups],
-            )
-        except Refused as error:
-            return _refused(op, error)
-        rewriter.replace(op, [], [reshaper.load(new, op.result.type).result])
-        _erase_unused(load.result, rewriter)
+
+def _by_group(groups: Groups, values: Sequence[T]) -> list[list[T]]:
+    return [[values[i] for i in group] for group in groups]
 
 
 def _goes_to_a_full_store(op: tensor.ExpandShapeOp) -> bool:
@@ -120,58 +110,33 @@ def _goes_to_a_full_store(op: tensor.ExpandShapeOp) -> bool:
     return all(place.full(dim) for dim in range(len(place.shape)))
 
 
-class StoreOfExpand(RewritePattern):
-    """store(expand(x), binding) => store(x, binding with joined dims)"""
+class FoldIntoStore(RewritePattern):
+    """store(reshape(x), binding) => store(x, binding with joined or split dims)"""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DispatchTensorStoreOp, rewriter: PatternRewriter):
-        expand = op.value.owner
-        if not isinstance(expand, tensor.ExpandShapeOp) or (place := Slice.of(op)) is None:
+        reshape = op.value.owner
+        if not isinstance(reshape, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
             return
-        groups = reassociation(expand)
-        if not groups:
+        groups, place = reassociation(reshape), Slice.of(op)
+        if not groups or place is None:
             return
+        assert isinstance(reshape.src.type, TensorType)
         reshaper = Reshaper(place)
         try:
-            new = reshaper.collapsed(groups)
+            if isinstance(reshape, tensor.ExpandShapeOp):
+                new = reshaper.collapsed(groups)
+            else:
+                new = reshaper.expanded(_by_group(groups, reshape.src.type.get_shape()))
         except Refused as error:
             return _refused(op, error)
-        reshaper.store(new, expand.src)
+        reshaper.store(new, reshape.src)
         rewriter.erase(op)
-        _erase_unused(expand.result, rewriter)
+        _erase_unused(reshape.result, rewriter)
         _erase_unused(place.subspan.result, rewriter)
 
 
-class StoreOfCollapse(RewritePattern):
-    """store(collapse(x), binding) => store(x, binding with split dims)"""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: DispatchTensorStoreOp, rewriter: PatternRewriter):
-        collapse = op.value.owner
-        if not isinstance(collapse, tensor.CollapseShapeOp) or (place := Slice.of(op)) is None:
-            return
-        groups = reassociation(collapse)
-        if not groups:
-            return
-        assert isinstance(collapse.src.type, TensorType)
-        shape = collapse.src.type.get_shape()
-        reshaper = Reshaper(place)
-        try:
-            new = reshaper.expanded([[shape[i] for i in group] for group in groups])
-        except Refused as error:
-            return _refused(op, error)
-        reshaper.store(new, collapse.src)
-        rewriter.erase(op)
-        _erase_unused(collapse.result, rewriter)
-        _erase_unused(place.subspan.result, rewriter)
-
-
-PATTERNS: tuple[RewritePattern, ...] = (
-    CollapseOfLoad(),
-    ExpandOfLoad(),
-    StoreOfExpand(),
-    StoreOfCollapse(),
-)
+PATTERNS: tuple[RewritePattern, ...] = (FoldIntoLoad(), FoldIntoStore())
 
 
 @dataclass(frozen=True)

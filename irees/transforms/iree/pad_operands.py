@@ -113,52 +113,67 @@ class Padding:
 def plan(op: Structured, padding: Sequence[int]) -> Padding | str:
     """Returns the loops to pad, or why there are none."""
     ends: dict[int, int] = {}
-    sources, kinds = loop_sources(op), iterators(op)
     for loop, (size, multiple) in enumerate(zip(static_ranges(op), padding, strict=True)):
         if multiple == 1:
             continue
-        source = sources[loop]
-        if source is None:
-            return f"loop {loop} has no operand that defines its trip count"
-        if size == DYNAMIC_INDEX:
-            bound = ValueBounds().constant_bounds(op.operands[source[0]], source[1])[1]
-            if bound is None or bound > LARGEST:
-                return f"loop {loop} has no known upper bound"
+        bound = size if size != DYNAMIC_INDEX else upper_bound(op, loop)
+        if isinstance(bound, str):
+            return bound
+        if size == DYNAMIC_INDEX or size % multiple:
             ends[loop] = -(-bound // multiple) * multiple
-        elif size % multiple:
-            ends[loop] = -(-size // multiple) * multiple
     if not ends:
         return "all loops are multiples already"
-    for position, indexing in enumerate(maps(op)):
-        for expr in indexing.results:
-            if not isinstance(expr, AffineDimExpr) and expr.used_dims() & set(ends):
-                return f"operand {position} is indexed by {expr}"
-    trapping = [o.name for o in op.body.walk() if o.name in MAY_TRAP]
-    if trapping:
-        return f"{trapping[0]} may not be computed in the padding"
-    if not all(is_side_effect_free(o) or isinstance(o, linalg.YieldOp) for o in op.body.block.ops):
-        return "its body has side effects"
+    if (reason := why_not(op, set(ends))) is not None:
+        return reason
+    kinds = iterators(op)
     reduced = tuple(loop for loop in ends if kinds[loop] != "parallel")
     if reduced and not isinstance(op, linalg.GenericOp) and _pad_values(op, reduced) is None:
         return "it is a named op; run irees-generalize-linalg-named-ops first"
     return Padding(ends, reduced)
 
 
+def upper_bound(op: Structured, loop: int) -> int | str:
+    """Returns an upper bound of a dynamic trip count, or why there is none."""
+    source = loop_sources(op)[loop]
+    if source is None:
+        return f"loop {loop} has no operand that defines its trip count"
+    bound = ValueBounds().constant_bounds(op.operands[source[0]], source[1])[1]
+    if bound is None or bound > LARGEST:
+        return f"loop {loop} has no known upper bound"
+    return bound
+
+
+def why_not(op: Structured, padded: set[int]) -> str | None:
+    """Returns why an op cannot run more iterations of the padded loops, or None."""
+    for position, indexing in enumerate(maps(op)):
+        for expr in indexing.results:
+            if not isinstance(expr, AffineDimExpr) and expr.used_dims() & padded:
+                return f"operand {position} is indexed by {expr}"
+    trapping = [o.name for o in op.body.walk() if o.name in MAY_TRAP]
+    if trapping:
+        return f"{trapping[0]} may not be computed in the padding"
+    if not all(is_side_effect_free(o) or isinstance(o, linalg.YieldOp) for o in op.body.block.ops):
+        return "its body has side effects"
+    return None
+
+
 def _pad_values(op: Structured, reduced: Sequence[int]) -> dict[int, Attribute] | None:
     """Returns padding values of inputs that do not change the reduction, or None."""
-    indexing = maps(op)
-
-    def covered(position: int) -> bool:
-        used = {e.position for e in indexing[position].results if isinstance(e, AffineDimExpr)}
-        return used >= set(reduced)
-
+    plain = [{e.position for e in m.results if isinstance(e, AffineDimExpr)} for m in maps(op)]
+    covered = {position for position, loops in enumerate(plain) if loops >= set(reduced)}
     product = multiply_add(op)  # pyright: ignore[reportArgumentType]
-    if product is not None and covered(product.lhs) and covered(product.rhs):
-        if product.lhs == product.rhs:
-            return None
-        kinds = [element_type(op.operands[i]) for i in (product.lhs, product.rhs)]
-        zeros = [constant(n, kind).value for n, kind in zip((0.0, -0.0), kinds, strict=True)]
-        return dict(zip((product.lhs, product.rhs), zeros, strict=True))
+    if product is None or not covered >= {product.lhs, product.rhs}:
+        return _neutral_elements(op, covered)
+    if product.lhs == product.rhs:
+        return None
+    return {
+        product.lhs: constant(0.0, element_type(op.operands[product.lhs])).value,
+        product.rhs: constant(-0.0, element_type(op.operands[product.rhs])).value,
+    }
+
+
+def _neutral_elements(op: Structured, covered: set[int]) -> dict[int, Attribute] | None:
+    """Returns the neutral element of each `covered` input, None if others are combined, too."""
     found: dict[int, Attribute] = {}
     block = op.body.block
     assert block.last_op is not None
@@ -170,7 +185,7 @@ def _pad_values(op: Structured, reduced: Sequence[int]) -> dict[int, Attribute] 
         if len(rest) != 1 or not accumulator.has_one_use() or not rest[0].has_one_use():
             return None
         argument = next((a for a in block.args[: len(op.inputs)] if a is rest[0]), None)
-        if argument is None or not covered(argument.index):
+        if argument is None or argument.index not in covered:
             return None
         found[argument.index] = neutral_element(combiner).value
     return found

@@ -240,31 +240,48 @@ def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
         builder.insert(cf.AssertOp(fits, StringAttr("the temporaries do not fit into memory")))
 
 
-def plan(function: func.FuncOp) -> None:
-    """Replaces the temporaries of a function by views of an arena."""
-    block = function.body.block
+def temporaries_of(block: Block) -> list[tuple[memref.AllocOp, int, int]]:
+    """Returns the buffers that a function does not return, with their live ranges."""
     position = {op: i for i, op in enumerate(block.ops)}
-    allocs = [op for op in block.ops if isinstance(op, memref.AllocOp)]
-    temporaries = [(op, last_use(op.memref, block, position)) for op in allocs]
-    temporaries = [(op, end) for op, end in temporaries if end is not None]
-    if len(temporaries) == 0:
-        return
-    point = InsertPoint.before(allocs[0])
-    builder = IndexBuilder(point)
+    allocs = [op for op in position if isinstance(op, memref.AllocOp)]
+    ends = [(op, last_use(op.memref, block, position)) for op in allocs]
+    return [(op, position[op], end) for op, end in ends if end is not None]
+
+
+def lives_of(
+    temporaries: list[tuple[memref.AllocOp, int, int]], block: Block, builder: IndexBuilder
+) -> list[Life]:
+    """
+    Returns the temporaries whose sizes can be computed where the builder inserts.
+
+    Hoists their sizes to there, and asserts that they fit.
+    """
     hoisted = [
-        (op, end)
-        for op, end in temporaries
-        if all(hoist(size, block, point) for size in list(op.dynamic_sizes))
+        (op, start, end)
+        for op, start, end in temporaries
+        if all(hoist(size, block, builder.point) for size in op.dynamic_sizes)
     ]
     # Size computations below rely on this: products of sizes must not wrap.
-    assert_fits([op for op, _ in hoisted], builder)
+    assert_fits([op for op, _, _ in hoisted], builder)
     sizes: dict[tuple[object, ...], Size] = {}
     lives: list[Life] = []
-    for op, end in hoisted:
+    for op, start, end in hoisted:
         key = (static_bytes(op), *op.dynamic_sizes)
         if key not in sizes:
             sizes[key] = builder.mul(builder.product(list(op.dynamic_sizes)), key[0])
-        lives.append(Life(op, sizes[key], position[op], end))
+        lives.append(Life(op, sizes[key], start, end))
+    return lives
+
+
+def plan(function: func.FuncOp) -> None:
+    """Replaces the temporaries of a function by views of an arena."""
+    block = function.body.block
+    temporaries = temporaries_of(block)
+    if not temporaries:
+        return
+    first = next(op for op in block.ops if isinstance(op, memref.AllocOp))
+    builder = IndexBuilder(InsertPoint.before(first))
+    lives = lives_of(temporaries, block, builder)
     static_lives = [x for x in lives if isinstance(x.size, int)]
     dynamic_lives = [x for x in lives if not isinstance(x.size, int)]
     total = place_dynamic(dynamic_lives, place_static(static_lives), builder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
@@ -20,22 +20,13 @@ OF_VALUES = frozenset("arith flow iree_linalg_ext linalg tensor".split())
 """Dialects whose ops on tensors have no side effects, although not all ops declare it."""
 
 
-def _within(op: Operation, region: Operation) -> bool:
-    current: Operation | None = op
-    while current is not None:
-        if current is region:
-            return True
-        current = current.parent_op()
-    return False
-
-
 def _escaping(ops: Sequence[Operation], members: set[Operation]) -> list[SSAValue]:
     """Returns the results of `ops` that are used outside `members`."""
     return [
         r
         for op in ops
         for r in op.results
-        if any(not any(_within(u.operation, m) for m in members) for u in r.uses)
+        if any(not any(m.is_ancestor(u.operation) for m in members) for u in r.uses)
     ]
 
 
@@ -72,12 +63,8 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
         returned = [root, *reversed(returned[:at]), *returned[at + 1 :]]
     escaping = _escaping(returned, set(group))
     builder = IndexBuilder(InsertPoint.before(place))
-    sizes = [
-        d
-        for v in escaping
-        if isinstance(v.type, TensorType) and DYNAMIC_INDEX in v.type.get_shape()
-        for d in dynamic_dims(v, builder)
-    ]
+    tensors = [v for v in escaping if isinstance(v.type, TensorType)]
+    sizes = [d for v in tensors for d in dynamic_dims(v, builder)]
     block = Block()
     region = DispatchRegionOp(sizes, [v.type for v in escaping], Region(block))
     region.location = place.location
@@ -87,7 +74,7 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
         block.add_op(op)
     block.add_op(ReturnOp(escaping))
     for value, result in zip(escaping, region.res, strict=True):
-        value.replace_uses_with_if(result, lambda use: not _within(use.operation, region))
+        value.replace_uses_with_if(result, lambda use: not region.is_ancestor(use.operation))
     return region
 
 
@@ -96,20 +83,30 @@ def clone_producers(region: DispatchRegionOp, is_wanted: Callable[[OpResult], bo
     block = region.body.block
     while True:
         # Only the body: the workgroup count region runs on the host.
-        read = dict.fromkeys(v for o in block.ops for v in (*o.operands, *captured_values(o)))
+        read = dict.fromkeys(v for o in block.ops for v in _values_read(o))
         outside = [v for v in read if isinstance(v, OpResult) and v.op.parent is not block]
         wanted = [value for value in outside if is_wanted(value)]
         if not wanted:
             return
         for value in wanted:
-            copy = value.op.clone()
-            first = next(o for o in block.ops if value in o.operands or value in captured_values(o))
-            Rewriter.insert_op(copy, InsertPoint.before(first))
-            # Walk the region, not the uses: a constant may be used throughout the program.
-            for user in block.walk():
-                if value in user.operands:
-                    new = copy.results[value.index]
-                    user.operands = [new if o is value else o for o in user.operands]
+            _clone_producer(value, block)
+
+
+def _clone_producer(value: OpResult, block: Block) -> None:
+    """Clones the op of a value before the first op of a block that reads it."""
+    copy = value.op.clone()
+    first = next(o for o in block.ops if value in _values_read(o))
+    Rewriter.insert_op(copy, InsertPoint.before(first))
+    # Walk the region, not the uses: a constant may be used throughout the program.
+    for user in block.walk():
+        if value in user.operands:
+            new = copy.results[value.index]
+            user.operands = [new if o is value else o for o in user.operands]
+
+
+def _values_read(op: Operation) -> list[SSAValue]:
+    """Returns the operands of an op and the values that its regions capture."""
+    return [*op.operands, *captured_values(op)]
 
 
 def has_effects(op: Operation) -> bool:
@@ -137,8 +134,8 @@ class Order:
 
     def sources(self, op: Operation) -> list[Operation]:
         """Returns the ops of the block that must come before an op."""
-        values = (*op.operands, *captured_values(op))
-        found = [v.op for v in values if isinstance(v, OpResult) and v.op.parent is self.block]
+        values = [v for v in _values_read(op) if isinstance(v, OpResult)]
+        found = [v.op for v in values if v.op.parent is self.block]
         return [*found, self.before[op]] if op in self.before else found
 
 

@@ -198,16 +198,11 @@ def _block(
         if op.results and all(r in known for r in op.results):
             continue
         if isinstance(op, linalg.IndexOp):
-            known[op.result] = index_of(op.dim.value.data)
-            continue
-        captured = [lane(o) for r in op.regions for inner in r.walk() for o in inner.operands]
-        if all(o.kind is Kind.UNIFORM for o in (*operands, *captured)):
-            copy = op.clone(value_mapper={k: v.value for k, v in known.items()})
-            insert(copy)
-            for old, new in zip(op.results, copy.results, strict=True):
-                known[old] = Lane(new, Kind.UNIFORM)
-            continue
-        if isinstance(op, scf.IfOp) and operands[0].kind is Kind.UNIFORM:
+            results = [index_of(op.dim.value.data)]
+        elif all(lane(o).kind is Kind.UNIFORM for inner in op.walk() for o in inner.operands):
+            copy = insert(op.clone(value_mapper={k: v.value for k, v in known.items()}))
+            results = [Lane(r, Kind.UNIFORM) for r in copy.results]
+        elif isinstance(op, scf.IfOp) and operands[0].kind is Kind.UNIFORM:
             results = _branch(op, operands[0].value, known, lanes, insert, index_of)
         else:
             results = [_vary(op, operands, lanes, insert)]
@@ -243,43 +238,51 @@ def _branch(
 
 
 def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
+    """Emits the form of an op for all lanes, whose operands are not all uniform."""
     if op.regions or len(op.results) != 1:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
-    kinds = [o.kind for o in operands]
-    if isinstance(op, arith.IndexCastOp) and kinds == [Kind.IOTA]:
-        kind = op.result.type
-        if isinstance(kind, IntegerType) and kind.width.data < BYTE:
-            # A vector may have more lanes than the type has values.
-            raise NotVectorizableError(f"{kind} is too narrow for lane numbers")
-        return Lane(
-            insert(arith.IndexCastOp(operands[0].value, op.result.type)).results[0], Kind.IOTA
-        )
-    if isinstance(op, arith.AddiOp) and kinds in (
-        [Kind.IOTA, Kind.UNIFORM],
-        [Kind.UNIFORM, Kind.IOTA],
-    ):
-        return Lane(
-            insert(arith.AddiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA
-        )
-    if isinstance(op, arith.SubiOp) and kinds == [Kind.IOTA, Kind.UNIFORM]:
-        return Lane(
-            insert(arith.SubiOp(operands[0].value, operands[1].value)).results[0], Kind.IOTA
-        )
+    if [o.kind for o in operands] in COUNTING.get(op.name, ()):
+        return Lane(insert(_counted(op, [o.value for o in operands])).results[0], Kind.IOTA)
     if isinstance(op, memref.LoadOp):
         return _load(op, operands, lanes, insert)
     if op.name == "math.fpowi" and isinstance(op.results[0].type, Float32Type):
         power = constant_value(op.operands[1])
         if power in (2, 3):
             return _power(materialize(operands[0], lanes, insert), power, insert)
-    if op.name not in ELEMENTWISE:
-        raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
-    kinds_of_values = [value.type for value in (*op.operands, *op.results)]
-    for kind in kinds_of_values:
-        if not has_lanes(kind) and not (moves_in_lanes(kind) and _moves(op, kinds_of_values)):
-            raise NotVectorizableError(f"no vectors of {kind}")
+    _check_elementwise(op)
     values = [materialize(o, lanes, insert) for o in operands]
     copy = same_op(op, values, [vector_of(op.results[0].type, lanes)])
     return Lane(insert(copy).results[0], Kind.VECTOR)
+
+
+def _check_elementwise(op: Operation) -> None:
+    """Raises NotVectorizableError for an op that has no form on vectors of its types."""
+    if op.name not in ELEMENTWISE:
+        raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
+    kinds = [value.type for value in (*op.operands, *op.results)]
+    for kind in kinds:
+        if not has_lanes(kind) and not (moves_in_lanes(kind) and _moves(op, kinds)):
+            raise NotVectorizableError(f"no vectors of {kind}")
+
+
+COUNTING = {
+    "arith.addi": ([Kind.IOTA, Kind.UNIFORM], [Kind.UNIFORM, Kind.IOTA]),
+    "arith.index_cast": ([Kind.IOTA],),
+    "arith.subi": ([Kind.IOTA, Kind.UNIFORM],),
+}
+"""Ops whose result increases by one per lane => the kinds of operands for which it does."""
+
+
+def _counted(op: Operation, values: list[SSAValue]) -> Operation:
+    """Returns an op of `COUNTING` on the values of lane 0."""
+    if not isinstance(op, arith.IndexCastOp):
+        kind = arith.AddiOp if isinstance(op, arith.AddiOp) else arith.SubiOp
+        return kind(*values)
+    kind = op.result.type
+    if isinstance(kind, IntegerType) and kind.width.data < BYTE:
+        # A vector may have more lanes than the type has values.
+        raise NotVectorizableError(f"{kind} is too narrow for lane numbers")
+    return arith.IndexCastOp(values[0], kind)
 
 
 def _power(x: SSAValue, power: int, insert: Insert) -> Lane:

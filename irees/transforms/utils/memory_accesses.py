@@ -71,6 +71,30 @@ class Refused(Exception):
     """The reason why an access cannot be moved to the source of a view."""
 
 
+def _constants(static: DenseArrayBase, dynamic: Sequence[SSAValue]) -> list[int]:
+    """Returns the natural numbers that describe a view. Raises Refused if one is unknown."""
+    numbers = [Sum.of(v).constant() for v in mixed(static.get_values(), dynamic)]
+    known = [n for n in numbers if n is not None and n >= 0]
+    if len(known) < len(numbers):
+        raise Refused("the reinterpreted view is not static")
+    return known
+
+
+def _lanes_of(op: Operation, rank: int) -> tuple[dict[int, int], int]:
+    """Returns the lanes along each dim of a view, and how many trailing dims have them."""
+    if op.name in _TRANSFERS:
+        return _transfer_lanes(op), 0
+    if rank == 0 or not op.name.startswith("vector."):
+        # A view of rank 0 has one element, so a vector in bounds has one, too.
+        return {}, 0
+    if op.name in _GATHERS:
+        return {rank - 1: WITHIN}, 1
+    shape = _vector(op).get_shape()
+    if len(shape) > rank:
+        raise Refused("the vector has more dims than the view")
+    return {rank - len(shape) + d: n for d, n in enumerate(shape)}, len(shape)
+
+
 @dataclass
 class Access:
     """An access to a memref."""
@@ -91,25 +115,13 @@ class Access:
         base, indices = (getattr(op, name) for name in PLACES[op.name])
         rank = len(base.type.get_shape())
         values = [Sum.of(i) for i in indices]
-        lanes: dict[int, int] = {}
-        trailing = 0
         if isinstance(op, affine.LoadOp | affine.StoreOp):
             map_ = op.map.data if op.map is not None else AffineMap.identity(rank)
             found = [evaluate(e, values, map_.num_dims) for e in map_.results]
             values = [v for v in found if v is not None]
             if len(values) != rank:
                 raise Refused("an index divides by a non-constant")
-        elif op.name in _GATHERS:
-            lanes, trailing = ({rank - 1: WITHIN}, 1) if rank else ({}, 0)
-        elif op.name in _TRANSFERS:
-            lanes = _transfer_lanes(op)
-        elif op.name.startswith("vector."):
-            shape = _vector(op).get_shape()
-            # A view of rank 0 has one element, so a vector in bounds has one, too.
-            trailing = len(shape) if rank else 0
-            if trailing > rank:
-                raise Refused("the vector has more dims than the view")
-            lanes = {rank - trailing + d: n for d, n in enumerate(shape)} if rank else {}
+        lanes, trailing = _lanes_of(op, rank)
         return Access(op, base, values, lanes, trailing)
 
     def through(self) -> None:
@@ -234,24 +246,18 @@ class Access:
         """Requires a static 1-D source and a static view that is known to be in bounds."""
         source = view.source.type
         assert isinstance(source, MemRefType)
-        offset = mixed(view.static_offsets.get_values(), view.offsets)
-        sizes = mixed(view.static_sizes.get_values(), view.sizes)
-        strides = mixed(view.static_strides.get_values(), view.strides)
-        numbers = [Sum.of(v).constant() for v in (*offset, *sizes, *strides)]
         shape = source.get_shape()
         if len(shape) != 1 or shape[0] == DYNAMIC_INDEX or strides_of(source) != [1]:
             raise Refused("the source of the cast is not a static contiguous 1-D memref")
-        if any(n is None or n < 0 for n in numbers):
-            raise Refused("the reinterpreted view is not static")
-        known = [n for n in numbers if n is not None]
-        steps = known[1 + len(sizes) :]
-        reach = known[0] + sum((n - 1) * s for n, s in zip(known[1:], steps))
-        if reach >= shape[0]:
+        (offset,) = _constants(view.static_offsets, view.offsets)
+        sizes = _constants(view.static_sizes, view.sizes)
+        steps = _constants(view.static_strides, view.strides)
+        if offset + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True)) >= shape[0]:
             raise Refused("the reinterpreted view is larger than its source")
         for dim, lanes in self.lanes.items():
             if lanes != 1 and (steps[dim] != 1 or len(self.lanes) > 1):
                 raise Refused(f"the stride of dim {dim} of the view is not 1")
-        total = Sum.of(known[0])
+        total = Sum.of(offset)
         for index, step in zip(self.indices, steps, strict=True):
             total = total + index * step
         self.indices = [total]

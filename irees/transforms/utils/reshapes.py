@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeVar
 
-from xdsl.dialects import tensor
+from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
     IntegerAttr,
+    MemRefType,
     TensorType,
     i64,
 )
@@ -56,9 +57,12 @@ def consecutive(counts: Sequence[int]) -> list[list[int]]:
     return result
 
 
-def collapse(value: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder) -> SSAValue:
-    """tensor.collapse_shape"""
-    op = tensor.CollapseShapeOp.build(
+def collapse(
+    value: SSAValue, groups: Groups, type: TensorType | MemRefType, at: IndexBuilder
+) -> SSAValue:
+    """tensor.collapse_shape or memref.collapse_shape"""
+    kind = memref if isinstance(type, MemRefType) else tensor
+    op = kind.CollapseShapeOp.build(
         operands=[value],
         properties={"reassociation": reassociation_attr(groups)},
         result_types=[type],
@@ -67,12 +71,17 @@ def collapse(value: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder
 
 
 def expand(
-    value: SSAValue, groups: Groups, sizes: Sequence[Size], type: TensorType, at: IndexBuilder
+    value: SSAValue,
+    groups: Groups,
+    sizes: Sequence[Size],
+    type: TensorType | MemRefType,
+    at: IndexBuilder,
 ) -> SSAValue:
-    """tensor.expand_shape; dynamic dims of `type` get their values from `sizes`."""
+    """tensor.expand_shape or memref.expand_shape; `sizes` has the dynamic dims of `type`."""
+    kind = memref if isinstance(type, MemRefType) else tensor
     shape = type.get_shape()
     dynamic = [at.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
-    op = tensor.ExpandShapeOp.build(
+    op = kind.ExpandShapeOp.build(
         operands=[value, dynamic],
         properties={
             "reassociation": reassociation_attr(groups),

@@ -256,67 +256,78 @@ def dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size:
     return builder.insert(tensor.DimOp(value, at)).results[0]
 
 
+_SHAPED_LIKE = {
+    "iree_encoding.set_encoding": "source",
+    "linalg.pack": "dest",
+    "linalg.softmax": "output",
+    "linalg.unpack": "dest",
+    "tensor.cast": "source",
+    "tensor.insert": "dest",
+    "tensor.insert_slice": "dest",
+}
+"""Ops whose result has the dims of an operand => the name of the operand."""
+
+_DYNAMIC_DIMS = {
+    "iree_encoding.unset_encoding": "result_dims",
+    "tensor.empty": "dynamic_sizes",
+    "tensor.generate": "dynamic_extents",
+}
+"""Ops whose operands are the dynamic dims of their result => the name of these operands."""
+
+
 def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | None:
+    """Returns one dim of an op's result computed from the op's operands, or None."""
     assert isinstance(value, OpResult)
-    op = value.op
+    assert isinstance(value.type, TensorType)
+    op, shape = value.op, value.type.get_shape()
     init = tied_init(value)
     if init is not None:
         return dim(init, index, builder)
-    if isinstance(op, tensor.EmptyOp):
-        assert isinstance(value.type, TensorType)
-        return mixed(value.type.get_shape(), op.dynamic_sizes)[index]
-    if isinstance(op, tensor.ExpandShapeOp):
-        return mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)[index]
-    if isinstance(op, tensor.CollapseShapeOp):
-        group = reassociation(op)[index]
-        return builder.product([dim(op.src, i, builder) for i in group])
-    if isinstance(op, tensor.ReshapeOp):
-        return shape_element(op.shape, index, builder)
-    if isinstance(op, tensor.ExtractSliceOp):
-        sizes = mixed(op.static_sizes.get_values(), op.sizes)
-        assert isinstance(value.type, TensorType)
-        kept = kept_dims(sizes, value.type.get_shape())
-        return sizes[kept[index]]
-    if isinstance(op, tensor.InsertSliceOp):
-        return dim(op.dest, index, builder)
-    if isinstance(op, tensor.InsertOp):
-        return dim(op.dest, index, builder)
-    if op.name in ("linalg.pack", "linalg.unpack"):
-        return dim(op.dest, index, builder)
-    if op.name == "linalg.softmax":
-        return dim(op.output, index, builder)
-    if op.name == "iree_encoding.set_encoding":
-        return dim(op.source, index, builder)
-    if op.name == "iree_encoding.unset_encoding":
-        assert isinstance(value.type, TensorType)
-        return mixed(value.type.get_shape(), op.result_dims)[index]
-    if isinstance(op, tensor.CastOp):
-        return dim(op.source, index, builder)
-    if isinstance(op, tensor.PadOp):
-        low = mixed(op.static_low.get_values(), op.low)[index]
-        high = mixed(op.static_high.get_values(), op.high)[index]
-        return builder.add(builder.add(dim(op.source, index, builder), low), high)
-    if isinstance(op, tensor.ConcatOp) and index == op.dim.value.data:
-        total: Size = 0
-        for operand in op.inputs:
-            total = builder.add(total, dim(operand, index, builder))
-        return total
-    if isinstance(op, tensor.ConcatOp):
-        return dim(op.inputs[0], index, builder)
-    if op.name == "tensor.generate":
-        assert isinstance(value.type, TensorType)
-        return mixed(value.type.get_shape(), list(op.operands))[index]
+    if op.name in _SHAPED_LIKE:
+        return dim(getattr(op, _SHAPED_LIKE[op.name]), index, builder)
+    if op.name in _DYNAMIC_DIMS:
+        return mixed(shape, getattr(op, _DYNAMIC_DIMS[op.name]))[index]
+    if op.name in ("flow.dispatch", "flow.dispatch.region"):
+        return _listed_dim(value, index)
     if op.name == "iree_tensor_ext.dispatch.tensor.load":
         return mixed(op.static_sizes.get_values(), op.sizes)[index]
-    if op.name in ("flow.dispatch", "flow.dispatch.region"):
-        position = 0
-        for result in op.results[: value.index]:
-            assert isinstance(result.type, TensorType)
-            position += result.type.get_shape().count(DYNAMIC_INDEX)
-        assert isinstance(value.type, TensorType)
-        position += value.type.get_shape()[:index].count(DYNAMIC_INDEX)
-        return op.result_dims[position]
-    return None
+    match op:
+        case tensor.ExpandShapeOp():
+            return mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)[index]
+        case tensor.CollapseShapeOp():
+            return builder.product([dim(op.src, i, builder) for i in reassociation(op)[index]])
+        case tensor.ReshapeOp():
+            return shape_element(op.shape, index, builder)
+        case tensor.ExtractSliceOp():
+            sizes = mixed(op.static_sizes.get_values(), op.sizes)
+            return sizes[kept_dims(sizes, shape)[index]]
+        case tensor.PadOp():
+            low = mixed(op.static_low.get_values(), op.low)[index]
+            high = mixed(op.static_high.get_values(), op.high)[index]
+            return builder.add(builder.add(dim(op.source, index, builder), low), high)
+        case tensor.ConcatOp():
+            return _concatenated_dim(op, index, builder)
+        case _:
+            return None
+
+
+def _concatenated_dim(op: tensor.ConcatOp, index: int, builder: IndexBuilder) -> Size:
+    if index != op.dim.value.data:
+        return dim(op.inputs[0], index, builder)
+    total: Size = 0
+    for operand in op.inputs:
+        total = builder.add(total, dim(operand, index, builder))
+    return total
+
+
+def _listed_dim(value: OpResult, index: int) -> SSAValue:
+    """Returns a dynamic dim from `result_dims`, which lists those of all results of an op."""
+    assert isinstance(value.type, TensorType)
+    position = value.type.get_shape()[:index].count(DYNAMIC_INDEX)
+    for result in value.op.results[: value.index]:
+        assert isinstance(result.type, TensorType)
+        position += result.type.get_shape().count(DYNAMIC_INDEX)
+    return value.op.result_dims[position]
 
 
 def shape_element(shape: SSAValue, index: int, builder: IndexBuilder) -> SSAValue:

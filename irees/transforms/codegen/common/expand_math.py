@@ -186,20 +186,24 @@ def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
     return f.div(f.number(1.0), f.sqrt(x))
 
 
+def _is_number_in_loop(value: SSAValue, body: Block, assumed: frozenset[SSAValue]) -> bool:
+    """Whether the argument of a block is a value carried by a loop that is never NaN."""
+    loop = body.parent_op()
+    if not isinstance(loop, scf.ForOp) or value is body.args[0]:
+        return False
+    position = body.args.index(value) - 1
+    if not is_number(loop.iter_args[position], assumed):
+        return False
+    return is_number(body.last_op.operands[position], assumed | {value})
+
+
 def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:
     """Whether a float is provably not NaN; `assumed` holds the induction hypotheses of loops."""
     if value in assumed:
         return True
     owner = value.owner
     if isinstance(owner, Block):
-        loop = owner.parent_op()
-        if not isinstance(loop, scf.ForOp) or value is owner.args[0]:
-            return False
-        position = owner.args.index(value) - 1
-        yielded = owner.last_op.operands[position]
-        return is_number(loop.iter_args[position], assumed) and is_number(
-            yielded, assumed | {value}
-        )
+        return _is_number_in_loop(value, owner, assumed)
     if isinstance(owner, scf.ForOp):
         return is_number(owner.body.block.args[1 + owner.results.index(value)], assumed)
     if isinstance(owner, arith.ConstantOp):

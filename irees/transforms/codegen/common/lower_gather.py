@@ -56,15 +56,18 @@ class Pattern:
     step: int
 
 
+def _pattern_of_numbers(numbers: list[int]) -> Pattern | None:
+    for step in (0, 1):
+        if numbers == [numbers[0] + step * lane for lane in range(len(numbers))]:
+            return Pattern((numbers[0],), step)
+    return None
+
+
 def pattern_of(value: SSAValue) -> Pattern | None:
     """Returns the pattern of an index vector, or None if it is unknown."""
     op = value.owner
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
-        numbers = [int(n) for n in op.value.get_values()]
-        for step in (0, 1):
-            if numbers == [numbers[0] + step * lane for lane in range(len(numbers))]:
-                return Pattern((numbers[0],), step)
-        return None
+        return _pattern_of_numbers([int(n) for n in op.value.get_values()])
     if isinstance(op, vector.BroadcastOp) and not isinstance(op.source.type, VectorType):
         return Pattern((op.source,), 0)
     if isinstance(op, Operation) and op.name == "vector.step":

@@ -54,6 +54,22 @@ class Tile:
     tile: int
 
 
+def _part_of(extent: Size, tile: int, iv: SSAValue, inside: IndexBuilder) -> Tile:
+    """Returns a tile of a loop by its number; the last one may be smaller."""
+    offset = inside.mul(iv, tile)
+    size: Size = tile
+    if not isinstance(extent, int) or extent % tile:
+        size = inside.minimum(tile, inside.sub(extent, offset))
+    return Tile(offset, size, tile)
+
+
+def _offset_of(expr: AffineExpr, loops: int, ranges: dict[int, Tile], inside: IndexBuilder) -> Size:
+    """Returns how far a tile moves an index; untiled loops start at 0 and do not move it."""
+    starts = [ranges[d].offset if d in ranges else 0 for d in range(loops)]
+    moved = affine_value(expr, starts, inside)
+    return inside.sub(moved, affine_value(expr, [0] * loops, inside))
+
+
 @dataclass
 class Distribution:
     """The tiling of one group into its forall."""
@@ -75,13 +91,9 @@ class Distribution:
         inside = IndexBuilder(InsertPoint.at_end(block))
         tiles: list[dict[int, Tile]] = [{} for _ in self.members]
         for (group_class, tile, extent), iv in zip(tiled, block.args, strict=False):
-            offset = inside.mul(iv, tile)
-            if isinstance(extent, int) and extent % tile == 0:
-                size: Size = tile
-            else:
-                size = inside.minimum(tile, inside.sub(extent, offset))
+            part = _part_of(extent, tile, iv, inside)
             for member, loop in group_class.items():
-                tiles[member][loop] = Tile(offset, size, tile)
+                tiles[member][loop] = part
         self._shrink(tiles, inside)
         for member, ranges in zip(self.members, tiles, strict=True):
             self._member(member, ranges, inside)
@@ -217,28 +229,18 @@ class Distribution:
             return buffer
         offsets: list[Size] = []
         sizes: list[Size] = []
-        for axis, (expr, size) in enumerate(zip(access.map.results, kind.get_shape(), strict=True)):
-            whole: Size = size
-            if size < 0:
-                whole = buffer_dim(buffer, axis, inside if local is not None else self.outside)
+        for axis, expr in enumerate(access.map.results):
+            whole = buffer_dim(buffer, axis, inside if local is not None else self.outside)
             if isinstance(expr, AffineDimExpr) and expr.position in ranges:
                 tile = ranges[expr.position]
-                offsets.append(0 if local is not None else tile.offset)
-                sizes.append(tile.size)
+                offset, size = 0 if local is not None else tile.offset, tile.size
             elif expr.used_dims() & set(ranges):
-                # Untiled loops start at 0, so only tiled loops contribute to the offset.
-                starts = [
-                    ranges[d].offset if d in ranges else 0 for d in range(access.map.num_dims)
-                ]
-                at = inside.sub(
-                    affine_value(expr, starts, inside),
-                    affine_value(expr, [0] * access.map.num_dims, inside),
-                )
-                offsets.append(at)
-                sizes.append(inside.sub(whole, at))
+                offset = _offset_of(expr, access.map.num_dims, ranges, inside)
+                size = inside.sub(whole, offset)
             else:
-                offsets.append(0)
-                sizes.append(whole)
+                offset, size = 0, whole
+            offsets.append(offset)
+            sizes.append(size)
         if all(isinstance(o, int) and o == 0 for o in offsets) and tuple(sizes) == kind.get_shape():
             return buffer
         return inside.insert(subview(buffer, offsets, sizes, [1] * len(sizes))).results[0]

@@ -114,18 +114,18 @@ def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
     return not read.isdisjoint(written)
 
 
-def turns_of(loop: scf.ForOp, work: int) -> int:
+def unroll_factor(loop: scf.ForOp, work: int) -> int:
     """Returns the unroll factor of a loop with one chain; it divides the trip count."""
     begin, end, step = (constant_value(v) for v in (loop.lb, loop.ub, loop.step))
     if loop.results or begin is None or end is None or step is None or step <= 0:
         return 1
-    turns = max(0, -(-(end - begin) // step))
+    trips = max(0, -(-(end - begin) // step))
     most = CPU.scheduler_ops
-    fitting = (n for n in CPU.chain_unroll if turns % n == 0 and (n == 2 or n * work <= most))
-    return next(fitting, 1) if turns else 1
+    fitting = (n for n in CPU.chain_unroll if trips % n == 0 and (n == 2 or n * work <= most))
+    return next(fitting, 1) if trips else 1
 
 
-def unroll(loop: scf.ForOp, turns: int) -> None:
+def unroll(loop: scf.ForOp, factor: int) -> None:
     """for %i by %s { a(%i) }  =>  for %i by 2 * %s { a(%i); a(%i + %s) }"""
     block, step = loop.body.block, constant_value(loop.step)
     terminator = block.last_op
@@ -133,20 +133,11 @@ def unroll(loop: scf.ForOp, turns: int) -> None:
     assert terminator is not None
     ops = [op for op in block.ops if op is not terminator]
     at = IndexBuilder(InsertPoint.before(terminator))
-    for turn in range(1, turns):
+    for turn in range(1, factor):
         values = {block.args[0]: at.value(at.add(block.args[0], turn * step))}
         for op in ops:
             at.insert(op.clone(value_mapper=values))
-    loop.operands[2] = IndexBuilder(InsertPoint.before(loop)).value(turns * step)
-
-
-def split(loop: scf.ForOp) -> tuple[list[Operation], list[Chain]]:
-    """Splits a loop body into its leading ops and its chains."""
-    block = loop.body.block
-    ops = [op for op in block.ops if op is not block.last_op]
-    leading = leading_ops(ops, block)
-    first = set(leading)
-    return leading, chains_of([op for op in ops if op not in first])
+    loop.operands[2] = IndexBuilder(InsertPoint.before(loop)).value(factor * step)
 
 
 def spread(ops: Sequence[Operation], among: Sequence[Operation]) -> list[Operation]:
@@ -160,41 +151,73 @@ def spread(ops: Sequence[Operation], among: Sequence[Operation]) -> list[Operati
     return merged
 
 
+@dataclass(frozen=True)
+class Body:
+    """The ops of a loop body, without its terminator."""
+
+    leading: list[Operation]
+    long: list[Chain]
+    """Chains to interleave."""
+    short: list[Operation]
+    """Ops of all other chains, in program order."""
+
+    @staticmethod
+    def of(loop: scf.ForOp) -> Body:
+        """Splits the body of a loop."""
+        block = loop.body.block
+        ops = [op for op in block.ops if op is not block.last_op]
+        leading = leading_ops(ops, block)
+        first = set(leading)
+        chains = chains_of([op for op in ops if op not in first])
+        long = [chain for chain in chains if _is_long(chain)]
+        placed = first.union(*long)
+        return Body(leading, long, [op for op in ops if op not in placed])
+
+    def interleaved(self) -> list[Operation]:
+        """Returns all ops in their new order."""
+        turned = [op for turn in zip(*self.long, strict=True) for op in turn]
+        # A nontemporal store is a branch in C; C compilers form no FMA across branches.
+        stores = [isinstance(op, vector.StoreOp) for op in turned]
+        end = stores.index(True) if True in stores else len(stores)
+        return [*self.leading, *spread(self.short, turned[:end]), *turned[end:]]
+
+
+def _is_long(ops: Sequence[Operation]) -> bool:
+    return vector_work(ops) > CPU.bandwidth_bound_ops
+
+
+def why_not(body: Body, ops: Sequence[Operation]) -> str | None:
+    """Returns the reason why the chains of a body cannot be interleaved, or None."""
+    if len({tuple(op.name for op in chain) for chain in body.long}) > 1:
+        return "their op sequences differ"
+    return "the loop reads a buffer it writes" if reads_what_it_writes(ops) else None
+
+
 def interleave(loop: scf.ForOp) -> None:
     """a0; a1; ...; b0; b1; ...  =>  a0; b0; a1; b1; ..."""
-    block = loop.body.block
-    ops, terminator = list(block.ops)[:-1], block.last_op
-    short = vector_work(ops) <= CPU.bandwidth_bound_ops
-    if terminator is None or short or any(op.regions for op in ops):
+    *ops, terminator = loop.body.block.ops
+    if not _is_long(ops) or any(op.regions for op in ops):
         return
-    leading, found = split(loop)
-    chains = [chain for chain in found if vector_work(chain) > CPU.bandwidth_bound_ops]
-    short = [op for chain in found if chain not in chains for op in chain]
-    if not chains or (short and not loop.results):
+    body = Body.of(loop)
+    if not body.long or (body.short and not loop.results):
         return
-    if len({tuple(op.name for op in chain) for chain in chains}) > 1:
-        remark("missed", NAME, loop, "chains not interleaved: their op sequences differ")
+    factor = unroll_factor(loop, vector_work(ops)) if len(body.long) == 1 else 1
+    chains = len(body.long) * factor
+    if chains == 1 and not body.short:
         return
-    turns = turns_of(loop, vector_work(ops)) if len(chains) == 1 else 1
-    if len(chains) == 1 == turns and not short:
+    reason = why_not(body, ops)
+    if reason is not None:
+        remark("missed", NAME, loop, f"chains not interleaved: {reason}")
         return
-    if reads_what_it_writes(ops):
-        remark("missed", NAME, loop, "chains not interleaved: the loop reads a buffer it writes")
+    if not may_rewrite(NAME, loop, f"{chains} chains"):
         return
-    if not may_rewrite(NAME, loop, f"{len(chains) * turns} chains"):
-        return
-    if turns > 1:
-        unroll(loop, turns)
-        leading, chains = split(loop)
-    for op in [*leading, *short, *(op for chain in chains for op in chain)]:
+    if factor > 1:
+        unroll(loop, factor)
+        body = Body.of(loop)
+    order = body.interleaved()
+    for op in order:
         op.detach()
-    turned = [op for turn in zip(*chains, strict=True) for op in turn]
-    place = {op: number for number, op in enumerate(ops)}
-    # A nontemporal store is a branch in C; C compilers form no FMA across branches.
-    stores = [isinstance(op, vector.StoreOp) for op in turned]
-    end = stores.index(True) if True in stores else len(stores)
-    turned[:end] = spread(sorted(short, key=place.__getitem__), turned[:end])
-    block.insert_ops_before([*leading, *turned], terminator)
+    loop.body.block.insert_ops_before(order, terminator)
 
 
 @dataclass(frozen=True)

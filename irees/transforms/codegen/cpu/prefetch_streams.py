@@ -26,6 +26,7 @@ Gupta, "Design and Evaluation of a Compiler Algorithm for Prefetching" (1992); M
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -101,6 +102,28 @@ def prefetch(access: vector.LoadOp | vector.StoreOp) -> None:
     at.insert(PrefetchOp(access.base, indices, is_write=isinstance(access, vector.StoreOp)))
 
 
+def accesses(buffer: SSAValue, body: Block) -> list[vector.LoadOp] | list[vector.StoreOp]:
+    """Returns the stores of `body` to a buffer that read its lines first, else the loads of it."""
+    past = BoolAttr.from_bool(True)
+    stores = [s for s in written_only(buffer) or () if body.is_ancestor(s)]
+    return [s for s in stores if s.nontemporal != past] or [
+        o for o in body.walk() if isinstance(o, vector.LoadOp) and root(o.base) is buffer
+    ]
+
+
+def is_stream(
+    access: vector.LoadOp | vector.StoreOp, place: Sequence[vector.LoadOp | vector.StoreOp]
+) -> bool:
+    """
+    Whether to prefetch for an access: its loop streams it, and is compute-bound, or is a reduction
+    that has all accesses of `place`.
+    """
+    loop = access.parent
+    if loop is None or not runs_along(access):
+        return False
+    return is_heavy(loop) or (only_reads(loop) and all(a.parent is loop for a in place))
+
+
 @dataclass(frozen=True)
 class PrefetchStreamsPass(ModulePass):
     """Prefetches the streams of compute-bound loops and of reductions 4 KiB ahead."""
@@ -115,24 +138,10 @@ class PrefetchStreamsPass(ModulePass):
 
     def streams(self, buffer: SSAValue, body: Block) -> list[vector.LoadOp] | list[vector.StoreOp]:
         """Returns the accesses to prefetch for: each tile is streamed by one loop of `body`."""
-        stores = [s for s in written_only(buffer) or () if body.is_ancestor(s)]
-        past = BoolAttr.from_bool(True)
-        found = [s for s in stores if s.nontemporal != past] or [
-            o for o in body.walk() if isinstance(o, vector.LoadOp) and root(o.base) is buffer
-        ]
         places: dict[Operation, list[vector.LoadOp] | list[vector.StoreOp]] = {}
-        for access in found:
+        for access in accesses(buffer, body):
             places.setdefault(place_in(body, access), []).append(access)
         tiles = [tile for place in places.values() for tile in {tile_of(a) for a in place}]
         if len(tiles) > len(set(tiles)):
             return []
-        return [
-            a
-            for place in places.values()
-            for a in place
-            if runs_along(a)
-            and a.parent
-            and (
-                is_heavy(a.parent) or (only_reads(a.parent) and len({b.parent for b in place}) == 1)
-            )
-        ]
+        return [a for place in places.values() for a in place if is_stream(a, place)]

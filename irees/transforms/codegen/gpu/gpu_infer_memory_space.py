@@ -23,7 +23,7 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -66,25 +66,33 @@ def is_in(op: Operation, space: AddressSpace) -> bool:
     return isinstance(found, AddressSpaceAttr) and found.data is space
 
 
+def _bytes_taken(block: Block) -> int:
+    """Returns the bytes of shared memory that a workgroup already takes."""
+    taken = 0
+    for op in block.walk():
+        if isinstance(op, MBarrierCreateOp):
+            taken += op.barriers.type.bytes
+        elif isinstance(op, memref.AllocOp | memref.AllocaOp):
+            if is_in(op, AddressSpace.WORKGROUP):
+                taken += shared_bytes(op.results[0].type) or 0
+    return taken
+
+
 def place_buffers(workgroup: ForallOp, limit: int) -> None:
     """Assigns a memory space to each allocation of a workgroup."""
     block = workgroup.region.block
     found = [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]
     taken = workgroup.attributes.get("shared_bytes")
-    left = limit = taken.value.data if isinstance(taken, IntegerAttr) else limit
-    for op in [o for o in block.walk() if isinstance(o, memref.AllocOp)]:
-        if op.parent is not block and is_in(op, AddressSpace.WORKGROUP):
-            left -= shared_bytes(op.memref.type) or 0
-    left -= sum(o.barriers.type.bytes for o in block.walk() if isinstance(o, MBarrierCreateOp))
+    limit = taken.value.data if isinstance(taken, IntegerAttr) else limit
+    left = limit - _bytes_taken(block)
     wanting: list[tuple[int, int, Operation]] = []
     for number, op in enumerate(found):
         kind = op.results[0].type
         assert isinstance(kind, MemRefType)
-        size = shared_bytes(kind)
         if is_in(op, AddressSpace.WORKGROUP):
-            assert size is not None
-            left -= size
-        elif size is None:
+            continue
+        size = shared_bytes(kind)
+        if size is None:
             remark("missed", "irees-gpu-infer-memory-space", op, "in scratch memory: dynamic size")
         else:
             wanting.append((size, number, op))

@@ -33,7 +33,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import multiply_add, roles
@@ -90,15 +90,24 @@ def why_not(loop: ForallOp, op: linalg.GenericOp) -> str | None:
     for other in loop.region.block.ops:
         if other is op:
             break
-        if isinstance(other, memref.AllocOp) and other.operands:
-            return "a size is dynamic"
-        if is_free(other) or (fill is not None and other is fill[0]):
+        if fill is not None and other is fill[0]:
             continue
-        written = {root(o) for o in other.outputs} if isinstance(other, linalg.GenericOp) else set()
-        if not written or len({is_inside(buffer, loop) for buffer in written}) > 1:
-            return f"{other.name} precedes it in its tile"
-        if written & {root(value) for value in op.inputs}:
-            return "an operand is computed in its tile"
+        if (reason := why_not_after(other, loop, op)) is not None:
+            return reason
+    return None
+
+
+def why_not_after(other: Operation, loop: ForallOp, op: linalg.GenericOp) -> str | None:
+    """Returns why a tile with another op before the contraction cannot be shared, or None."""
+    if isinstance(other, memref.AllocOp) and other.operands:
+        return "a size is dynamic"
+    if is_free(other):
+        return None
+    written = {root(o) for o in other.outputs} if isinstance(other, linalg.GenericOp) else set()
+    if not written or len({is_inside(buffer, loop) for buffer in written}) > 1:
+        return f"{other.name} precedes it in its tile"
+    if written & {root(value) for value in op.inputs}:
+        return "an operand is computed in its tile"
     return None
 
 

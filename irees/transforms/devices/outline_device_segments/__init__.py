@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -63,10 +64,9 @@ class Outliner:
         blocks = list(self.function.body.blocks)
         items = {block: items_of(block, default) for block in blocks}
         self.readers: dict[SSAValue, list[Item]] = {}
-        for each in items.values():
-            for item in each:
-                for leaf in item.leaves:
-                    self.readers.setdefault(leaf, []).append(item)
+        for item in chain.from_iterable(items.values()):
+            for leaf in item.leaves:
+                self.readers.setdefault(leaf, []).append(item)
         # Old ops are erased at the end: other blocks may clone them.
         old = {block: list(block.ops)[:-1] for block in blocks}
         for block in blocks:
@@ -77,13 +77,14 @@ class Outliner:
         for op in imports:
             if op.source not in used:
                 self._import(op, default)
-        for block in reversed(blocks):
-            for op in reversed(old[block]):
-                for result in op.results:
-                    if result in self.scheduled:
-                        result.replace_all_uses_with(self.scheduled[result])
-        dead = [op for block in blocks for op in old[block]]
-        for op in dead:
+        self._erase([op for block in blocks for op in old[block]])
+
+    def _erase(self, ops: list[Operation]) -> None:
+        """Erases ops, after those of the schedule have taken the place of their results."""
+        for result in [result for op in reversed(ops) for result in op.results]:
+            if result in self.scheduled:
+                result.replace_all_uses_with(self.scheduled[result])
+        for op in ops:
             op.detach()
             op.drop_all_references()
 
@@ -229,6 +230,19 @@ def give_symbols(module: ModuleOp, top: dict[str, Operation]) -> None:
         todo.extend(sorted(_symbols_used(copied)))
 
 
+def _devices_in(module: ModuleOp) -> set[str]:
+    """Returns the devices that the affinities of a module name."""
+    places = [op.attributes[PLACE] for op in module.walk() if PLACE in op.attributes]
+    return {name for place in places for name in devices_of(place)}
+
+
+def _erase_outlined(module: ModuleOp) -> None:
+    """Erases what only the modules of devices need: all but public functions."""
+    for op in list(module.body.block.ops):
+        if not isinstance(op, func.FuncOp) or op.sym_visibility == StringAttr("private"):
+            Rewriter.erase_op(op, safe_erase=False)
+
+
 @dataclass(frozen=True)
 class OutlineDeviceSegmentsPass(ModulePass):
     """Outlines a function per device and segment, and the schedule that invokes them."""
@@ -239,25 +253,18 @@ class OutlineDeviceSegmentsPass(ModulePass):
     """The devices of the program; if empty, all devices in affinities of ops."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        names = {
-            n for o in op.walk() if PLACE in o.attributes for n in devices_of(o.attributes[PLACE])
-        }
-        devices = self.devices or tuple(sorted(names))
+        devices = self.devices or tuple(sorted(_devices_in(op)))
         if not devices:
             return
         modules = {name: ModuleOp([], sym_name=StringAttr(name)) for name in devices}
-        top: dict[str, Operation] = {}
-        for each in op.body.block.ops:
-            if each.has_trait(SymbolOpInterface):
-                top[each.properties["sym_name"].data] = each  # pyright: ignore
-        for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            if is_entry(function):
-                Outliner(function, modules).run()
+        symbols = [o for o in op.body.block.ops if o.has_trait(SymbolOpInterface)]
+        top = {o.properties["sym_name"].data: o for o in symbols}  # pyright: ignore
+        functions = [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]
+        for function in filter(is_entry, functions):
+            Outliner(function, modules).run()
         for module in modules.values():
             give_symbols(module, top)
-        for each in list(op.body.block.ops):
-            if not isinstance(each, func.FuncOp) or each.sym_visibility == StringAttr("private"):
-                Rewriter.erase_op(each, safe_erase=False)
+        _erase_outlined(op)
         for module in modules.values():
             if module.body.block.first_op is not None:
                 op.body.block.add_op(module)

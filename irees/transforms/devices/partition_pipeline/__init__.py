@@ -95,6 +95,15 @@ def annotate(ops: list[Operation], stage: dict[Operation, str]) -> None:
         op.attributes[PLACE] = DevicePromiseAttr(here)
 
 
+def why_not(function: func.FuncOp) -> str | None:
+    """Returns why a function is not divided into stages, or None."""
+    if len(function.body.blocks) > 1:
+        return "it has branches"
+    if any(explicit_affinity(o) or o.name == TensorTransferOp.name for o in function.walk()):
+        return "it already has device affinities"
+    return None
+
+
 @dataclass(frozen=True)
 class PartitionPipelinePass(ModulePass):
     """Partitions programs into pipeline stages."""
@@ -115,13 +124,8 @@ class PartitionPipelinePass(ModulePass):
         for function in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             if function.is_declaration:
                 continue
-            if len(function.body.blocks) > 1:
-                remark("missed", self.name, function, "it has branches")
-                continue
-            if any(
-                explicit_affinity(o) or o.name == TensorTransferOp.name for o in function.walk()
-            ):
-                remark("missed", self.name, function, "it already has device affinities")
+            if (reason := why_not(function)) is not None:
+                remark("missed", self.name, function, reason)
                 continue
             ops = staged_ops(function)
             loads = _loads(ops, self.balance)

@@ -133,6 +133,15 @@ def _branch(op: Operation, placement: Placement, sender: Sender) -> None:
             op.operands[index] = sender.only_at(operand, there, op)
 
 
+def _anywhere(op: Operation, placement: Placement) -> None:
+    """Makes an op without a device read values where they are; a dim is read at its tensor."""
+    for each in op.walk():
+        for index, operand in enumerate(each.operands):
+            each.operands[index] = source_of(operand)
+    if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
+        op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
+
+
 def materialize(placement: Placement) -> None:
     """Writes affinities, and inserts transfers between devices."""
     sender = Sender(placement)
@@ -146,11 +155,7 @@ def materialize(placement: Placement) -> None:
         elif op is op.parent.last_op:  # pyright: ignore
             _branch(op, placement, sender)
         elif op not in old:
-            for each in op.walk():
-                for index, operand in enumerate(each.operands):
-                    each.operands[index] = source_of(operand)
-            if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
-                op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
+            _anywhere(op, placement)
     for op in reversed(old):
         Rewriter.erase_op(op)
     # Unused imports that were not replaced stay: only they have the type of the argument.

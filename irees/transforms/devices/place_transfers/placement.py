@@ -20,7 +20,7 @@ constants and immutable globals (recomputed where used), and function arguments 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -189,25 +189,28 @@ class Placement:
                     said[place] |= names
                     changed = True
 
+    def _uses_with_places(self, said: Collection[Place]) -> Iterator[tuple[SSAValue, Place | str]]:
+        """Yields the values that ops use, with what determines the device that reads each."""
+        for op in self.ops():
+            if isinstance(op, TensorExportOp):
+                if place := own_place(op):
+                    yield op.source, place
+            elif op is op.parent.last_op:  # pyright: ignore
+                yield from ((v, a) for v, a in branch_edges(op) if a in said)
+            elif op in said and not isinstance(op, TensorTransferOp | TensorBarrierOp):
+                yield from ((v, op) for v in tensors_read(op, sent=True))
+
     def _precede(self, said: dict[Place, set[str]]) -> None:
         """Propagates devices backward, from uses to unknown values, but not through transfers."""
         makers: dict[Place, list[Place]] = defaultdict(list)
         open_ = {place for place, names in said.items() if not names}
-        for op in self.ops():
-            values: list[tuple[SSAValue, Place | str]] = []
-            if isinstance(op, TensorExportOp):
-                values = [(op.source, place)] if (place := own_place(op)) else []
-            elif op is op.parent.last_op:  # pyright: ignore
-                values = [(v, a) for v, a in branch_edges(op) if a in said]
-            elif op in said and not isinstance(op, TensorTransferOp | TensorBarrierOp):
-                values = [(v, op) for v in tensors_read(op, sent=True)]
-            for value, user in values:
-                if (maker := maker_of(value)) not in open_:
-                    continue
-                if isinstance(user, str):
-                    said[maker].add(user)
-                else:
-                    makers[user].append(maker)
+        for value, user in self._uses_with_places(said):
+            if (maker := maker_of(value)) not in open_:
+                continue
+            if isinstance(user, str):
+                said[maker].add(user)
+            else:
+                makers[user].append(maker)
         todo = [place for place, names in said.items() if names]
         while todo:
             place = todo.pop()

@@ -61,58 +61,73 @@ def _is_init(use: Use) -> bool:
     return first <= use.index < first + len(op.outputs)  # type: ignore[attr-defined]
 
 
-def _result_map(value: SSAValue) -> AffineMap | None:
-    nest = loop_nest(value.op) if isinstance(value, OpResult) else None
-    return nest.results[value.index] if isinstance(value, OpResult) and nest is not None else None
-
-
-def _is_identity(indexing: AffineMap | None) -> bool:
-    return indexing is not None and indexing == AffineMap.identity(indexing.num_dims)
-
-
-def _packs(value: SSAValue) -> bool:
-    """Whether a pack fuses with the producer of a value: a pad, or an identity output map."""
-    if isinstance(value.owner, tensor.PadOp):
-        return True
-    made_by_loops = isinstance(value.owner, Operation) and is_linalg(value.owner)
-    return made_by_loops and _is_identity(_result_map(value))
-
-
 def _refuse_consumer(use: Use, group: FusionGroup, tracker: FusionTracker) -> str | None:
     """Returns why a use bars its op from its producer's group (isFusableWithConsumer)."""
-    value, consumer, rules = _value(use), use.operation, tracker.rules
+    value, consumer = _value(use), use.operation
     assert isinstance(value, OpResult)
-    producer = value.op
     if tracker.cloneable(consumer):
         return "every kernel that reads it recomputes it"
-    if is_unpack_like(producer):
+    if is_unpack_like(value.op):
         return _refuse_consumer_of_unpack(consumer, value)
     if is_pack_like(consumer):
-        return None if _packs(value) else "the producer does not write in the order of the pack"
+        return _refuse_pack(value)
     if isinstance(consumer, tensor.PadOp):
-        fused = rules.pad_with_producers and is_linalg(producer)
-        return None if fused else "pads start kernels"
+        return _refuse_pad(value.op, tracker.rules)
     if isinstance(consumer, tensor.InsertSliceOp):
         return _refuse_insert_slice(consumer, value)
-    if producer.name in MMT4D:
+    if value.op.name in MMT4D:
         return "an mmt4d ends its kernel"
-    nest, made_by = loop_nest(consumer), loop_nest(producer)
+    return _refuse_consumer_loops(consumer, value, group, tracker.rules)
+
+
+def _refuse_consumer_loops(
+    consumer: Operation, value: OpResult, group: FusionGroup, rules: Rules
+) -> str | None:
+    """Returns why the loops of a consumer bar it from the group of a value."""
+    nest, made_by = loop_nest(consumer), loop_nest(value.op)
     if nest is None or made_by is None:
         return "its loops are unknown"
     if not nest.is_parallel:
         return "it has a reduction"
-    if (why := group.refuses(consumer)) is not None:
+    if (why := _refuse_member(consumer, group)) is not None:
         return why
-    if group.too_many_operands(consumer):
-        return f"the kernel would have more than {COMMON.kernel_operands} operands"
     if not rules.aggressive and len(made_by.ranges) < len(nest.ranges):
         return "it has more loops than its producer"
     root = loop_nest(group.root)
     if root is not None and nest.non_unit > root.non_unit:
         return "it has more loops than the group's root"
-    if not rules.aggressive and is_named_convolution(producer):
+    if not rules.aggressive and is_named_convolution(value.op):
         return _refuse_new_buffer(consumer, value)
     return None
+
+
+def _refuse_member(op: Operation, group: FusionGroup) -> str | None:
+    """Returns why a producer or consumer bars itself from a group."""
+    if (why := group.refuses(op)) is not None:
+        return why
+    if group.too_many_operands(op):
+        return f"the kernel would have more than {COMMON.kernel_operands} operands"
+    return None
+
+
+def _refuse_pack(value: OpResult) -> str | None:
+    """Refuses a pack unless its producer is a pad or writes in the order of its loops."""
+    nest = loop_nest(value.op) if is_linalg(value.op) else None
+    indexing = None if nest is None else nest.results[value.index]
+    in_order = indexing is not None and indexing == AffineMap.identity(indexing.num_dims)
+    if in_order or isinstance(value.op, tensor.PadOp):
+        return None
+    return "the producer does not write in the order of the pack"
+
+
+def _refuse_dynamic_tiles(consumer: Operation, producer: Operation) -> str | None:
+    if isinstance(consumer, PackOp) and consumer.inner_tiles and is_linalg(producer):
+        return "the tiles of the pack have dynamic sizes"
+    return None
+
+
+def _refuse_pad(producer: Operation, rules: Rules) -> str | None:
+    return None if rules.pad_with_producers and is_linalg(producer) else "pads start kernels"
 
 
 def _refuse_consumer_of_unpack(consumer: Operation, value: OpResult) -> str | None:
@@ -159,25 +174,18 @@ def _refuse_producer(use: Use, group: FusionGroup, rules: Rules, *, truncating: 
     if not truncating and is_bit_truncate(producer):
         return "a producer that truncates belongs in the preceding kernel"
     if isinstance(consumer, tensor.PadOp):
-        fused = rules.pad_with_producers and is_linalg(producer)
-        return None if fused else "pads start kernels"
+        return _refuse_pad(producer, rules)
     if rules.pad_with_consumers and isinstance(producer, tensor.PadOp) and is_convolution(consumer):
         return None
     if is_attention(consumer):
         return "attention does not fuse producers"
     if is_pack_like(consumer):
-        if is_linalg(producer) and isinstance(consumer, PackOp) and consumer.inner_tiles:
-            return "the tiles of the pack have dynamic sizes"
-        return None if _packs(value) else "the producer does not write in the order of the pack"
+        return _refuse_dynamic_tiles(consumer, producer) or _refuse_pack(value)
     if loop_nest(consumer) is None or loop_nest(producer) is None:
         return "its loops are unknown"
     if not rules.aggressive and not _is_init(use):
         return "its result is not an init of the op"
-    if (why := group.refuses(producer)) is not None:
-        return why
-    if group.too_many_operands(producer):
-        return f"the kernel would have more than {COMMON.kernel_operands} operands"
-    return None
+    return _refuse_member(producer, group)
 
 
 def consumers_of(op: Operation, rules: Rules) -> dict[Operation, list[Use]]:
@@ -191,8 +199,7 @@ def consumers_of(op: Operation, rules: Rules) -> dict[Operation, list[Use]]:
         if use.operation.parent is block:
             found.setdefault(use.operation, []).append(use)
     assert block is not None
-    order = {each: i for i, each in enumerate(block.ops) if each in found}
-    return {each: found[each] for each in sorted(found, key=order.__getitem__)}
+    return {each: found[each] for each in block.ops if each in found}
 
 
 def _within_block(op: Operation, block: Block | None) -> Operation | None:

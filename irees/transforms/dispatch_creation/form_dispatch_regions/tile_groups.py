@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.body_weight import Weights
-from irees.analysis.distribution import Group, Loops, classes_of, is_view, leads, loops_of
+from irees.analysis.distribution import Group, Loops, is_view, leads, loops_of
 from irees.analysis.paddings import is_fill, is_framed
 from irees.dialects.flow import DispatchRegionOp
 from irees.interfaces import loops_model_of
@@ -158,13 +158,9 @@ class TileGroups:
         return any(self._needed(source) >> draft.number & 1 for source in outside)
 
     def _candidates(self, op: Operation) -> list[Draft]:
-        found: list[Draft] = []
-        for operand in op.operands:
-            if isinstance(operand, OpResult) and operand.op in self.of:
-                draft = self.of[operand.op]
-                if draft not in found:
-                    found.append(draft)
-        return sorted(found, key=lambda d: -self.order[d.ops[-1]])
+        makers = [o.op for o in op.operands if isinstance(o, OpResult) and o.op in self.of]
+        drafts = dict.fromkeys(self.of[maker] for maker in makers)
+        return sorted(drafts, key=lambda d: -self.order[d.ops[-1]])
 
     def _are_mergeable(self, a: Draft, b: Draft) -> bool:
         """Whether two groups read a common tensor, fit, and have no dependence via other ops."""
@@ -181,24 +177,20 @@ class TileGroups:
 
     def _fits(self, group: Sequence[Loops], more: Sequence[Loops]) -> bool:
         """Whether these ops can share the tiles of a group and enough tiles remain."""
-        if not group or not more or len(group) + len(more) > COMMON.kernel_ops:
-            return False
-        if any(leads(m.op) for m in more):
-            return False
-        if self.weights.too_heavy(*(m.op for m in (*group, *more))):
-            return False
         members = [*group, *more]
-        joined = classes_of(members)
-        if not joined:
+        if not group or not more or len(members) > COMMON.kernel_ops:
+            return False
+        if any(leads(m.op) for m in more) or self.weights.too_heavy(*(m.op for m in members)):
+            return False
+        whole = Group.of(members)
+        if not whole.classes:
             return False
         if heavy := [m for m in group if leads(m.op)]:
-            kept = {c[members.index(heavy[0])] for c in joined}
+            kept = {c[members.index(heavy[0])] for c in whole.classes}
             wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
             return wanted <= kept
-        before = Group(list(group), classes_of(group) or [])
-        alone = Group(list(more), classes_of(more) or [])
-        whole = Group(members, joined)
-        return whole.is_worthwhile([before, alone], self.limits.enough, self.limits.small)
+        parts = [Group.of(group), Group.of(more)]
+        return whole.is_worthwhile(parts, self.limits.enough, self.limits.small)
 
     def _merge(self, draft: Draft, other: Draft) -> None:
         """Moves the ops of another group into a group; the other group remains, empty."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
@@ -43,29 +43,49 @@ def dims_in(expr: AffineExpr) -> frozenset[int]:
     return frozenset(e.position for e in expr.dfs() if isinstance(e, AffineDimExpr))
 
 
-def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> tuple[int | None, int | None]:
-    """Returns constant lower and upper bounds of an index over non-empty loops, None if unknown."""
+Bounds = tuple[int | None, int | None]
+"""Constant lower and upper bounds of an index, None if unknown."""
+
+
+def interval(expr: AffineExpr, loops: Mapping[int, Size]) -> Bounds:
+    """Returns constant bounds of an index over non-empty loops."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value, expr.value
     if isinstance(expr, AffineDimExpr):
         size = number_of(loops[expr.position])
         return 0, size - 1 if isinstance(size, int) else None
     assert isinstance(expr, AffineBinaryOpExpr)
-    (a, b), (c, d) = interval(expr.lhs, loops), interval(expr.rhs, loops)
+    left, right = interval(expr.lhs, loops), interval(expr.rhs, loops)
     if expr.kind is AffineBinaryOpKind.Add:
-        low = None if a is None or c is None else a + c
-        return low, None if b is None or d is None else b + d
-    if c is None or c != d or c < 0:
+        return _plus(left[0], right[0]), _plus(left[1], right[1])
+    c = right[0]
+    if c is None or c != right[1] or c < 0:
         return None, None
     if expr.kind is AffineBinaryOpKind.Mul:
-        return None if a is None else a * c, None if b is None else b * c
+        return _mapped(left, lambda n: n * c)
     if c == 0:
         return None, None
     if expr.kind is AffineBinaryOpKind.Mod:
-        within = a is not None and b is not None and 0 <= a and b < c
-        return (a, b) if within else (0, c - 1)
+        return _remainders(left, c)
     more = c - 1 if expr.kind is AffineBinaryOpKind.CeilDiv else 0
-    return None if a is None else (a + more) // c, None if b is None else (b + more) // c
+    return _mapped(left, lambda n: (n + more) // c)
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _mapped(bounds: Bounds, increasing: Callable[[int], int]) -> Bounds:
+    """Returns the bounds of an increasing function of an index."""
+    low, high = (None if n is None else increasing(n) for n in bounds)
+    return low, high
+
+
+def _remainders(bounds: Bounds, c: int) -> Bounds:
+    """Returns the bounds of an index modulo c > 0."""
+    a, b = bounds
+    within = a is not None and b is not None and 0 <= a and b < c
+    return (a, b) if within else (0, c - 1)
 
 
 @dataclass(frozen=True)

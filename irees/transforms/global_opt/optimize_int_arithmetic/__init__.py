@@ -113,6 +113,16 @@ class UnchangedValues(RewritePattern):
         if found is not None:
             rewriter.replace(op, (), (found,))
 
+    def _extreme(self, op: Operation, x: SSAValue, y: SSAValue) -> SSAValue | None:
+        """Returns the operand that is the minimum or maximum for all values, or None."""
+        signed, smaller = _EXTREMES[op.name]
+        (alow, ahigh), (blow, bhigh) = (
+            (r.smin, r.smax) if signed else (r.umin, r.umax) for r in map(self.ranges.of, (x, y))
+        )
+        if ahigh <= blow:
+            return x if smaller else y
+        return (y if smaller else x) if bhigh <= alow else None
+
     def _unchanged(self, op: Operation) -> SSAValue | None:
         x, y = op.operands
         a, b = self.ranges.of(x), self.ranges.of(y)
@@ -124,12 +134,7 @@ class UnchangedValues(RewritePattern):
             least = min(abs(b.smin), abs(b.smax))
             return x if -least < a.smin and a.smax < least else None
         if op.name in _EXTREMES:
-            signed, smaller = _EXTREMES[op.name]
-            alow, ahigh = (a.smin, a.smax) if signed else (a.umin, a.umax)
-            blow, bhigh = (b.smin, b.smax) if signed else (b.umin, b.umax)
-            if ahigh <= blow:
-                return x if smaller else y
-            return (y if smaller else x) if bhigh <= alow else None
+            return self._extreme(op, x, y)
         if op.name == "util.align" and b.umin == b.umax and b.umin.bit_count() == 1:
             return x if self.divisors.of(x).udiv % b.umin == 0 else None
         return self._undone(op, x, b)

@@ -8,18 +8,19 @@ indexed by both loops, any other operand by their sum. All indexing maps stay li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import I64, DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.contractions import is_contraction, multiply_add
+from irees.analysis.contractions import is_contraction
+from irees.analysis.convolutions import Convolution, convolution, loops_of, window_loops
 from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.forms import Form, Part, block_of
 from irees.transforms.utils.shapes import (
@@ -53,17 +54,6 @@ class Node:
         return [(v, f) for v, f in zip(values, forms, strict=True) if f is not None]
 
 
-def window_loops(op: linalg.GenericOp) -> set[int]:
-    """Returns the loops in indices that are not a plain loop, such as strided windows."""
-    exprs = [e for m in maps(op) for e in m.results if not isinstance(e, AffineDimExpr)]
-    return {d for e in exprs for d in e.used_dims()}
-
-
-def loops_of(indexing: AffineMap) -> list[int]:
-    """Returns the loop of each dim that a plain loop indexes, -1 for other dims."""
-    return [e.position if isinstance(e, AffineDimExpr) else -1 for e in indexing.results]
-
-
 def cut_loops(op: linalg.GenericOp, blocks: dict[int, int]) -> list[Part]:
     """
     Returns the loops of the blocked op: parallel loops in the order of the result, inner loops
@@ -76,12 +66,19 @@ def cut_loops(op: linalg.GenericOp, blocks: dict[int, int]) -> list[Part]:
     places = {loop: place for place, loop in enumerate(result)}
     parallel = [d for d, kind in enumerate(kinds) if kind == "parallel"]
     parallel.sort(key=lambda d: places.get(d, len(places)))
+    parts = _outer_then_inner(parallel, blocks)
     reduced = [d for d, kind in enumerate(kinds) if kind != "parallel"]
-    parts = [(d, False) for d in parallel] + [(d, True) for d in parallel if d in blocks]
-    if not is_contraction(op):
-        return parts + [(d, i) for d in reduced for i in (False, True) if not i or d in blocks]
-    reduced.sort(key=lambda d: d in windows)
-    return parts + [(d, False) for d in reduced] + [(d, True) for d in reduced if d in blocks]
+    if is_contraction(op):
+        reduced.sort(key=lambda d: d in windows)
+        return parts + _outer_then_inner(reduced, blocks)
+    for d in reduced:
+        parts += _outer_then_inner([d], blocks)
+    return parts
+
+
+def _outer_then_inner(loops: Sequence[int], blocks: Container[int]) -> list[Part]:
+    """Returns the outer parts of all loops, then the inner parts of the blocked ones."""
+    return [(d, False) for d in loops] + [(d, True) for d in loops if d in blocks]
 
 
 def rebuild_generic(op: linalg.GenericOp, blocks: dict[int, int], forms: Sequence[Form | None]):
@@ -141,68 +138,6 @@ def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
     return Form.of_channel(len(value.type.get_shape()), dim, block)
 
 
-@dataclass(frozen=True)
-class Convolution:
-    """Operands and loops of a convolution."""
-
-    filter: int
-    image: int
-    columns: int
-    """Loop over the output channels."""
-    depth: int | None
-    """Loop that sums over the image channels; None for a depthwise convolution."""
-    slides: bool
-    """Whether there are window loops, or at least two dims after the output channels."""
-
-
-def convolution(op: linalg.GenericOp) -> Convolution | str | None:
-    """Matches a convolution. Returns a reason if it cannot be blocked, None for any other op."""
-    parts = multiply_add(op)
-    if parts is None or parts.lhs == parts.rhs or len(op.inputs) != 2:
-        return None
-    if not maps(op)[-1].is_projected_permutation():
-        return None
-    windows, reason = window_loops(op), None
-    for weights, image in ((parts.rhs, parts.lhs), (parts.lhs, parts.rhs)):
-        found = _convolution(op, weights, image, windows)
-        if isinstance(found, Convolution):
-            return found
-        reason = reason or found
-    return reason if windows else None
-
-
-def _convolution(
-    op: linalg.GenericOp, weights: int, image: int, windows: set[int]
-) -> Convolution | str | None:
-    own, out = loops_of(maps(op)[weights]), loops_of(maps(op)[-1])
-    if -1 in own or len(set(own)) != len(own):
-        return None
-    # Only a constant filter distinguishes a 1x1 convolution from a matrix product.
-    if not windows and not isinstance(op.operands[weights].owner, arith.ConstantOp):
-        return None
-    reached = maps(op)[image].used_dims()
-    reduced = [d for d, kind in enumerate(iterators(op)) if kind != "parallel"]
-    if any(d not in own or d not in reached for d in reduced):
-        return None
-    depth = [d for d in reduced if d not in windows]
-    columns = [d for d in out if d in own and d not in reached]
-    shared = [d for d in out if d in own and d in reached]
-    spatial = [d for d in out if d in reached and d not in own]
-    if not spatial:
-        return None
-    if len(columns) + len(shared) != 1 or len(depth) > 1 or (shared and depth):
-        return "it is a grouped convolution"
-    if shared and not windows:
-        return None
-    channel = (columns or shared)[0]
-    if channel in windows or loops_of(maps(op)[image]).count(channel) != len(shared):
-        return None
-    if depth and loops_of(maps(op)[image]).count(depth[0]) != 1:
-        return None
-    slides = bool(windows) or len(out) - out.index(channel) > 2
-    return Convolution(weights, image, channel, depth[0] if depth else None, slides)
-
-
 def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int) -> Node | str:
     """conv(image, W)  =>  conv over blocks of channels, or the reason why it stays"""
     indexing = [loops_of(m) for m in maps(op)]
@@ -222,15 +157,19 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
         forms[found.image] = image
     elif found.depth is None and along in seen:
         return image
-    own = indexing[found.filter]
-    order = [p for p in cut_loops(op, blocks) if p[0] in own and p != (found.columns, True)]
-    order.append((found.columns, True))
-    forms[found.filter] = Form(
-        tuple((d, blocks[loop]) for d, loop in enumerate(own) if loop in blocks),
-        tuple((own.index(loop), inner) for loop, inner in order),
-    )
+    forms[found.filter] = _filter_form(op, found, blocks)
     flops = 2 * prod(r if r >= 0 else CPU.assumed_dim for r in static_ranges(op))
     return generic_node(op, blocks, forms, flops)
+
+
+def _filter_form(op: linalg.GenericOp, found: Convolution, blocks: dict[int, int]) -> Form:
+    """Returns the form of a filter: in the order of the loops, output channels innermost."""
+    own, last = loops_of(maps(op)[found.filter]), (found.columns, True)
+    order = [part for part in cut_loops(op, blocks) if part[0] in own and part != last]
+    return Form(
+        tuple((d, blocks[loop]) for d, loop in enumerate(own) if loop in blocks),
+        tuple((own.index(loop), inner) for loop, inner in [*order, last]),
+    )
 
 
 def follow(op: Operation, value: SSAValue, form: Form, vector_bytes: int) -> Node | str:

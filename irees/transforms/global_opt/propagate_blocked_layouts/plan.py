@@ -25,11 +25,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
 from irees.analysis.contractions import is_contraction
+from irees.analysis.convolutions import Convolution, convolution
 from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import (
-    Convolution,
     Node,
-    convolution,
     convolution_node,
     follow,
 )
@@ -39,6 +38,9 @@ from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
     elements,
 )
 from irees.transforms.global_opt.propagate_blocked_layouts.minimum_cut import NEVER, Network
+
+SOURCE, SINK = "blocks", "as it was"
+"""The two sides of the cut."""
 
 
 @dataclass
@@ -104,27 +106,35 @@ class Plan:
 
     def choose(self) -> set[Operation]:
         """Returns the ops that run in blocks in the cheapest selection."""
-        network, source, sink = Network(), "blocks", "as it was"
+        network = Network()
         for op, node in self.nodes.items():
-            made = [v for v, f in zip(op.results, node.results, strict=True) if f is not None]
-            gain = node.flops or sum(elements(v) for v in made if v in self.forms)
-            network.connect(source, op, gain)
-            # Conversions that no other op needs: a filter that is not constant.
-            own = [v for v, f in node.sides() if v not in self.forms and not costs_nothing(v, f)]
-            network.connect(op, sink, self.copy_flops * sum(elements(v) for v in own))
+            self.connect_op(op, node, network)
         for value, form in self.forms.items():
-            cost = self.copy_flops * elements(value)
-            maker = value.owner if value.owner in self.nodes else None
-            readers = [o if self.reads_in(o, value, form) else sink for o in users(value)]
-            # One unpack if the producer is blocked and some user is not; one pack vice versa.
-            network.connect(("pack", value), maker or sink, cost)
-            if maker is not None:
-                network.connect(maker, ("unpack", value), cost)
-            for reader in readers:
+            self.connect_value(value, form, network)
+        return {op for op in network.source_side(SOURCE, SINK) if isinstance(op, Operation)}
+
+    def connect_op(self, op: Operation, node: Node, network: Network) -> None:
+        """Adds what an op gains from blocks, and its own conversions."""
+        made = [v for v, f in zip(op.results, node.results, strict=True) if f is not None]
+        gain = node.flops or sum(elements(v) for v in made if v in self.forms)
+        network.connect(SOURCE, op, gain)
+        # Conversions that no other op needs: a filter that is not constant.
+        own = [v for v, f in node.sides() if v not in self.forms and not costs_nothing(v, f)]
+        network.connect(op, SINK, self.copy_flops * sum(elements(v) for v in own))
+
+    def connect_value(self, value: SSAValue, form: Form, network: Network) -> None:
+        """Adds one unpack if the producer is blocked and some user is not; one pack vice versa."""
+        cost = self.copy_flops * elements(value)
+        maker = value.owner if value.owner in self.nodes else None
+        network.connect(("pack", value), maker or SINK, cost)
+        if maker is not None:
+            network.connect(maker, ("unpack", value), cost)
+        for reader in users(value):
+            if self.reads_in(reader, value, form):
                 network.connect(("unpack", value), reader, NEVER)
-                if reader is not sink:
-                    network.connect(reader, ("pack", value), NEVER)
-        return {op for op in network.source_side(source, sink) if isinstance(op, Operation)}
+                network.connect(reader, ("pack", value), NEVER)
+            else:
+                network.connect(("unpack", value), SINK, NEVER)
 
     def reads_in(self, op: Operation, value: SSAValue, form: Form) -> bool:
         """Whether an op can read a value in a form at all operands that use the value."""

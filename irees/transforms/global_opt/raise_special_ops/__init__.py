@@ -48,7 +48,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -69,38 +69,27 @@ from irees.transforms.utils.unused_results import erase_dead_code
 def first_k(op: ext.SortOp) -> int | None:
     """Returns k if all uses of a sort are slices of the first k elements along the dim, or None."""
     dim = op.dimension.value.data
-    found: set[int] = set()
-    for result in op.results:
-        assert isinstance(result.type, TensorType)
-        shape = result.type.get_shape()
-        for use in result.uses:
-            slice_op = use.operation
-            if (
-                not isinstance(slice_op, tensor.ExtractSliceOp)
-                or slice_op.offsets
-                or slice_op.strides
-            ):
-                return None
-            if any(slice_op.static_offsets.get_values()) or set(
-                slice_op.static_strides.get_values()
-            ) - {1}:
-                return None
-            sizes = slice_op.static_sizes.get_values()
-            if slice_op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:
-                return None
-            if any(
-                s != n and d != dim and n >= 0
-                for d, (s, n) in enumerate(zip(sizes, shape, strict=True))
-            ):
-                return None
-            found.add(sizes[dim])
-    if len(found) != 1:
+    uses = [use for result in op.results for use in result.uses]
+    found = {_sliced_length(use.operation, dim) for use in uses}
+    k = found.pop() if len(found) == 1 else None
+    if k is None or not 0 < k <= COMMON.most_k:
         return None
-    k = found.pop()
     size = op.results[0].type.get_shape()[dim]
-    return (
-        k if 0 < k <= COMMON.most_k and (size < 0 or COMMON.selection_ratio * k <= size) else None
-    )
+    return k if size < 0 or COMMON.selection_ratio * k <= size else None
+
+
+def _sliced_length(op: Operation, dim: int) -> int | None:
+    """Returns the length of a slice that cuts off the end of one dim, None for any other op."""
+    if not isinstance(op, tensor.ExtractSliceOp) or op.offsets or op.strides:
+        return None
+    if any(op.static_offsets.get_values()) or {*op.static_strides.get_values()} - {1}:
+        return None
+    assert isinstance(op.source.type, TensorType)
+    sizes, shape = op.static_sizes.get_values(), op.source.type.get_shape()
+    if op.result.type.get_num_dims() != len(shape) or sizes[dim] < 0:
+        return None
+    others = [(s, n) for d, (s, n) in enumerate(zip(sizes, shape, strict=True)) if d != dim]
+    return sizes[dim] if all(s == n or n < 0 for s, n in others) else None
 
 
 def counts_along(value: SSAValue, dim: int) -> bool:

@@ -8,7 +8,7 @@ every value between the contractions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import copysign, frexp
 
@@ -245,6 +245,17 @@ def read_attention(outer: Product, side: int) -> Match:
     return arrange(outer, side, scores, over)
 
 
+def _key_side(operands: Sequence[Sequence[Loop]], keys: Loop) -> int:
+    """Returns which operand of the score product the keys are. Raises Refused."""
+    side = next((i for i in (0, 1) if keys in operands[i] and keys not in operands[1 - i]), None)
+    if side is None:
+        raise Refused("both operands of the score product have a key dim")
+    key, query = {*operands[side]}, {*operands[1 - side]}
+    if not key - {keys} <= query or {d for d in query if d[0] == "sum"} - key:
+        raise Refused("the scores are not a product of queries and keys")
+    return side
+
+
 def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
     """Assigns the loops of both contractions. Raises Refused if they are not an attention's."""
     inner = scores.product
@@ -259,12 +270,8 @@ def arrange(outer: Product, side: int, scores: Scores, over: int) -> Match:
     keys = ("score", over)
     of_inner = [[first(d) for d in loops] for loops in inner.inputs]
     value, out = [second(d) for d in values], [second(d) for d in outer.output]
-    at = next((i for i in (0, 1) if keys in of_inner[i] and keys not in of_inner[1 - i]), None)
-    if at is None:
-        raise Refused("both operands of the score product have a key dim")
+    at = _key_side(of_inner, keys)
     key, query = of_inner[at], of_inner[1 - at]
-    if not {*key} - {keys} <= {*query} or {d for d in query if d[0] == "sum"} - {*key}:
-        raise Refused("the scores are not a product of queries and keys")
     if not inner.summed:
         raise Refused("queries and keys are scalars")
     if [second(d) for d in outer.summed] != [keys] or keys not in value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
 from xdsl.dialects.linalg import ops as linalg
@@ -41,25 +43,35 @@ def yielded(op: linalg.GenericOp) -> list[Operation | Block]:
     return [value.owner for value in op.body.block.last_op.operands]
 
 
-def raise_arg_compare(op: linalg.GenericOp) -> bool:
-    """generic {x beats best ? (x, i) : (best, where)}  =>  arg_compare(x)"""
-    loop = only_reduced(op)
+def _comparison(op: linalg.GenericOp) -> arith.CmpfOp | arith.CmpiOp | None:
+    """Returns the comparison by which a reduction selects the index of an element, or None."""
+    loop, rank = only_reduced(op), len(iterators(op))
     if loop is None or len(op.inputs) != 1 or len(op.outputs) != 2 or len(op.res) != 2:
-        return False
-    rest = select_dims(len(iterators(op)), [d for d in range(len(iterators(op))) if d != loop])
+        return None
+    rest = select_dims(rank, [d for d in range(rank) if d != loop])
     if maps(op)[1:] != [rest, rest]:
-        return False
+        return None
     x, best, where = op.body.block.args
-    value, index = yielded(op)
+    index = yielded(op)[1]
     if not isinstance(index, arith.SelectOp) or index.rhs is not where:
-        return False
+        return None
     wins, place = index.cond.owner, index.lhs.owner
     if isinstance(place, arith.IndexCastOp):
         place = place.input.owner
     if not isinstance(place, linalg.IndexOp) or place.dim.value.data != loop:
-        return False
+        return None
     if not isinstance(wins, arith.CmpfOp | arith.CmpiOp) or [wins.lhs, wins.rhs] != [x, best]:
+        return None
+    return wins
+
+
+def raise_arg_compare(op: linalg.GenericOp) -> bool:
+    """generic {x beats best ? (x, i) : (best, where)}  =>  arg_compare(x)"""
+    loop, wins = only_reduced(op), _comparison(op)
+    if loop is None or wins is None:
         return False
+    x, best, _ = op.body.block.args
+    value = yielded(op)[0]
     if not isinstance(value, Operation) or not _takes_the_winner(value, wins, x, best):
         remark("missed", NAME, op, "no arg_compare: for a NaN, value and index disagree")
         return False
@@ -167,33 +179,45 @@ def reduction(value: SSAValue, kinds: tuple[type[Operation], ...]) -> tuple[SSAV
     start = filled_with(op.outputs[0])
     if start is None:
         return None
-    number = start.value.data
-    neutral = number == 0 if isinstance(made, arith.AddfOp) else number == float("-inf")
-    if isinstance(made, arith.MaxnumfOp):
-        neutral = neutral or number != number
-    return (op.inputs[0], loop) if neutral else None
+    return (op.inputs[0], loop) if _is_neutral(start.value.data, made) else None
 
 
-def raise_softmax(op: linalg.GenericOp) -> bool:
-    """exp(x - max(x)) / sum(exp(x - max(x)))  =>  softmax(x), of f32 or f64"""
+def _is_neutral(number: float, combiner: Operation) -> bool:
+    """Whether a sum or maximum that starts at a number is that of the elements."""
+    if isinstance(combiner, arith.AddfOp):
+        return number == 0
+    return number == float("-inf") or (isinstance(combiner, arith.MaxnumfOp) and isnan(number))
+
+
+def _softmax(op: linalg.GenericOp) -> tuple[SSAValue, int] | None:
+    """Matches exponentials divided by their sum; returns their input and the reduced dim."""
     quotient = elementwise(op, arith.DivfOp, 2)
     if quotient is None or element_type(op.res[0]) not in (f32, f64):
-        return False
+        return None
     powers, total = quotient.inputs
     summed = reduction(total, (arith.AddfOp,))
     if summed is None or summed[0] is not powers:
-        return False
+        return None
     loop, rest = summed[1], [d for d in range(rank_of(powers)) if d != summed[1]]
     exp = elementwise(powers.owner, math.ExpOp, 1)
     difference = elementwise(exp.inputs[0].owner, arith.SubfOp, 2) if exp is not None else None
     if difference is None:
-        return False
+        return None
     x, largest = difference.inputs
     found = reduction(largest, (arith.MaximumfOp, arith.MaxnumfOp))
     if found is None or found[0] is not x or found[1] != loop:
-        return False
+        return None
     if any(loops_of_map(maps(g)[1]) != rest for g in (quotient, difference)):
+        return None
+    return x, loop
+
+
+def raise_softmax(op: linalg.GenericOp) -> bool:
+    """exp(x - max(x)) / sum(exp(x - max(x)))  =>  softmax(x), of f32 or f64"""
+    found = _softmax(op)
+    if found is None:
         return False
+    x, loop = found
     if x.type != op.res[0].type or not may_rewrite(NAME, op, "softmax of linalg.generics"):
         return False
     new = SoftmaxOp(x, op.outputs[0], loop)

@@ -28,16 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf, tensor
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    DenseArrayBase,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    TensorType,
-    i64,
-)
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -55,55 +47,23 @@ from irees.transforms.iree.propagate_reshapes_by_expansion.loop_destinations imp
 )
 from irees.transforms.utils.greedy import rewrite_greedily
 from irees.transforms.utils.reshapes import (
-    Groups,
     Refused,
     available,
     bitcast_of_slice,
+    collapse,
+    expand,
     fold_collapse,
     fold_expand,
     into_producer,
     through_op,
 )
-from irees.transforms.utils.shapes import (
-    IndexBuilder,
-    Size,
-    dim,
-    mixed,
-    reassociation,
-    reassociation_attr,
-)
+from irees.transforms.utils.shapes import IndexBuilder, dim, mixed, reassociation
 
 
-def _expanded_buffer(
-    buffer: SSAValue, groups: Groups, sizes: Sequence[Size], type: TensorType, at: IndexBuilder
-) -> SSAValue:
+def _like(buffer: SSAValue, shape: Sequence[int]) -> MemRefType:
+    """Returns the type of a buffer with another shape."""
     assert isinstance(buffer.type, MemRefType)
-    shape = type.get_shape()
-    dynamic = [at.value(s) for s, n in zip(sizes, shape, strict=True) if n == DYNAMIC_INDEX]
-    op = memref.ExpandShapeOp.build(
-        operands=[buffer, dynamic],
-        properties={
-            "reassociation": reassociation_attr(groups),
-            "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
-        },
-        result_types=[_like(buffer.type, shape)],
-    )
-    return at.insert(op).results[0]
-
-
-def _collapsed_buffer(
-    buffer: SSAValue, groups: Groups, type: TensorType, at: IndexBuilder
-) -> SSAValue:
-    assert isinstance(buffer.type, MemRefType)
-    op = memref.CollapseShapeOp.build(
-        operands=[buffer],
-        properties={"reassociation": reassociation_attr(groups)},
-        result_types=[_like(buffer.type, type.get_shape())],
-    )
-    return at.insert(op).results[0]
-
-
-def _like(kind: MemRefType, shape: Sequence[int]) -> MemRefType:
+    kind = buffer.type
     return MemRefType(kind.element_type, shape, kind.layout, kind.memory_space)
 
 
@@ -122,11 +82,12 @@ def store_to_buffer(op: StoreToBufferOp) -> bool:
     at = IndexBuilder(InsertPoint.before(op))
     kind = source.src.type
     assert isinstance(kind, TensorType)
+    like = _like(op.buffer, kind.get_shape())
     if isinstance(source, tensor.ExpandShapeOp):
-        buffer = _collapsed_buffer(op.buffer, groups, kind, at)
+        buffer = collapse(op.buffer, groups, like, at)
     else:
         sizes = [dim(source.src, i, at) for i in range(len(kind.get_shape()))]
-        buffer = _expanded_buffer(op.buffer, groups, sizes, kind, at)
+        buffer = expand(op.buffer, groups, sizes, like, at)
     Rewriter.replace_op(op, StoreToBufferOp(source.src, buffer), [])
     return True
 
@@ -142,13 +103,14 @@ def load_from_buffer(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> bool:
     at = IndexBuilder(InsertPoint.before(load))
     kind = op.result.type
     assert isinstance(kind, TensorType)
+    like = _like(load.buffer, kind.get_shape())
     if isinstance(op, tensor.CollapseShapeOp):
-        buffer = _collapsed_buffer(load.buffer, groups, kind, at)
+        buffer = collapse(load.buffer, groups, like, at)
     else:
         sizes = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
         if not available(sizes, load):
             return False
-        buffer = _expanded_buffer(load.buffer, groups, sizes, kind, at)
+        buffer = expand(load.buffer, groups, sizes, like, at)
     new = at.insert(LoadFromBufferOp(buffer, kind))
     Rewriter.replace_op(op, [], new.results)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import scf, tensor
@@ -14,7 +15,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.iree_codegen import StoreToBufferOp, WorkgroupMappingAttr
@@ -24,7 +25,62 @@ from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.transforms.iree.utils.interface_slices import Slice
 from irees.transforms.utils.affine_sums import Sum
 from irees.transforms.utils.reshapes import Refused, collapse, expand
-from irees.transforms.utils.shapes import IndexBuilder, Size, dim, mixed, reassociation
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    dim,
+    mixed,
+    reassociation,
+    static_shape,
+)
+
+
+@dataclass(frozen=True)
+class _SplitDim:
+    """A dim of a destination with the slice of it, and the dims that it is split into."""
+
+    whole: int
+    offset: Size
+    size: Size
+    group: list[int]
+    """Sizes of the new dims in the slice; only the first may be dynamic."""
+
+    @property
+    def inner(self) -> list[int]:
+        """All new dims but the first, which have the same sizes in the destination."""
+        return self.group[1:]
+
+    @property
+    def stride(self) -> int:
+        """Elements of the destination dim per element of the first new dim."""
+        return prod(self.inner)
+
+    def check(self) -> None:
+        """Raises Refused unless the slice is one in the split dims, too."""
+        if DYNAMIC_INDEX in self.inner:
+            raise Refused("the inner dims of a group are dynamic")
+        known = self.whole != DYNAMIC_INDEX and self.stride != 0
+        if self.inner and (not known or self.whole % self.stride):
+            raise Refused(f"a dim of the destination is not a multiple of {self.stride}")
+        if not _multiple(Sum.of(self.offset), self.stride):
+            raise Refused(f"an offset is not known to be a multiple of {self.stride}")
+
+    def shape(self) -> list[int]:
+        """Returns the new dims of the destination."""
+        first = self.whole if self.whole == DYNAMIC_INDEX else self.whole // self.stride
+        return [first, *self.inner]
+
+    def offsets(self, at: IndexBuilder) -> list[Size]:
+        """Returns the offsets of the slice in the new dims."""
+        first = Sum.of(self.offset).floordiv(self.stride).build(at)
+        return [first, *[0] * len(self.inner)]
+
+    def sizes(self, at: IndexBuilder) -> list[Size]:
+        """Returns the sizes of the slice in the new dims."""
+        first: Size = self.group[0]
+        if first == DYNAMIC_INDEX:
+            first = Sum.of(self.size).floordiv(self.stride).build(at)
+        return [first, *self.inner]
 
 
 def expand_forall(op: ParallelInsertSliceOp) -> bool:
@@ -45,53 +101,38 @@ def expand_forall(op: ParallelInsertSliceOp) -> bool:
     groups = reassociation(source)
     assert isinstance(op.dest.type, TensorType)
     assert isinstance(source.src.type, TensorType)
-    whole, part = op.dest.type.get_shape(), source.src.type.get_shape()
-    if len(groups) != len(whole) or not _is_stored(forall.res[number]):
+    if len(groups) != len(op.dest.type.get_shape()) or not _is_stored(forall.res[number]):
         return False
-    inner = [[part[i] for i in group[1:]] for group in groups]
-    if any(DYNAMIC_INDEX in sizes for sizes in inner):
-        raise Refused("the inner dims of a group are dynamic")
-    products = [prod(sizes) for sizes in inner]
-    for size, product, group in zip(whole, products, groups, strict=True):
-        if len(group) > 1 and (size == DYNAMIC_INDEX or not product or size % product):
-            raise Refused(f"a dim of the destination is not a multiple of {product}")
-    if any(s != 1 for s in op.static_strides.get_values()):
-        raise Refused("the slice has strides")
-    offsets = mixed(op.static_offsets.get_values(), op.offsets)
-    for offset, product in zip(offsets, products, strict=True):
-        if not _multiple(Sum.of(offset), product):
-            raise Refused(f"an offset is not known to be a multiple of {product}")
-    slices = _slices(op, groups)
-    at = IndexBuilder(InsertPoint.before(op.parent_op() or op))
-    first = IndexBuilder(InsertPoint.before(slices[0])) if slices else at
-    new_offsets: list[Size] = []
-    for offset, product, group in list(zip(offsets, products, groups, strict=True))[::-1]:
-        outer = Sum.of(offset).floordiv(product).build(first)
-        new_offsets = [outer, *[0] * (len(group) - 1), *new_offsets]
-    sizes = mixed(op.static_sizes.get_values(), op.sizes)
-    new_sizes: list[Size] = []
-    for size, product, group in zip(sizes, products, groups, strict=True):
-        new_sizes += [part[group[0]], *(part[i] for i in group[1:])]
-        if part[group[0]] == DYNAMIC_INDEX:
-            new_sizes[-len(group)] = Sum.of(size).floordiv(product).build(first)
-    ones: list[Size] = [1] * len(new_sizes)
+    split = _split_dims(op, groups, source.src.type)
+    slices = _slices(op, source)
+    at = IndexBuilder(InsertPoint.before(slices[0] if slices else op.parent_op() or op))
+    offsets: list[Size] = []
+    for one in reversed(split):
+        offsets = [*one.offsets(at), *offsets]
+    sizes = [size for one in split for size in one.sizes(at)]
     for piece in slices:
-        new = tensor.ExtractSliceOp.build(
-            operands=[op.dest, *_dynamic(new_offsets, new_sizes)],
-            properties=_static(new_offsets, new_sizes),
-            result_types=[source.src.type],
-        )
-        for use in list(piece.result.uses):
-            Rewriter.replace_op(use.operation, [], [new.result], safe_erase=False)
-        Rewriter.insert_op(new, InsertPoint.before(piece))
-        Rewriter.erase_op(piece)
-    insert = ParallelInsertSliceOp(source.src, op.dest, new_offsets, new_sizes, ones)
+        _expand_slice(piece, offsets, sizes, source.src.type)
+    insert = ParallelInsertSliceOp(source.src, op.dest, offsets, sizes, [1] * len(sizes))
     Rewriter.replace_op(op, insert, [])
-    shape: list[int] = []
-    for size, sizes_, product in zip(whole, inner, products, strict=True):
-        shape += [size if size == DYNAMIC_INDEX else size // product, *sizes_]
+    shape = [size for one in split for size in one.shape()]
     _rebuild_forall(forall, number, groups, TensorType(source.src.type.element_type, shape))
     return True
+
+
+def _split_dims(
+    op: ParallelInsertSliceOp, groups: Sequence[Sequence[int]], source: TensorType
+) -> list[_SplitDim]:
+    """Returns how each dim of the destination is split. Raises Refused if one cannot be."""
+    if any(s != 1 for s in op.static_strides.get_values()):
+        raise Refused("the slice has strides")
+    assert isinstance(op.dest.type, TensorType)
+    shape, part = op.dest.type.get_shape(), [[source.get_shape()[i] for i in g] for g in groups]
+    offsets = mixed(op.static_offsets.get_values(), op.offsets)
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    found = [_SplitDim(*each) for each in zip(shape, offsets, sizes, part, strict=True)]
+    for one in found:
+        one.check()
+    return found
 
 
 def _by_workgroups(forall: ForallOp) -> bool:
@@ -136,66 +177,90 @@ def _steps_by(value: object, divisor: int) -> bool:
     return Sum.of(lower).divisible(divisor) and Sum.of(step).divisible(divisor)
 
 
-def _slices(op: ParallelInsertSliceOp, groups: Sequence[Sequence[int]]):
+def _slices(
+    op: ParallelInsertSliceOp, source: tensor.CollapseShapeOp
+) -> list[tensor.ExtractSliceOp]:
     """Returns the reads of the slice that `op` writes, all expanded alike. Raises Refused."""
-    found: list[tensor.ExtractSliceOp] = []
+    groups, found = reassociation(source), list[tensor.ExtractSliceOp]()
     for use in op.dest.uses:
         user = use.operation
         if user is op:
             continue
         if not isinstance(user, tensor.ExtractSliceOp):
             raise Refused("the destination has another use")
-        for name in ("static_offsets", "static_sizes", "static_strides"):
-            if user.properties[name] != op.properties[name]:
-                raise Refused("another slice of the destination is read")
-        if list(user.operands[1:]) != list(op.operands[2:]):
+        same = all(user.properties[name] == op.properties[name] for name in _STATIC)
+        if not same or list(user.operands[1:]) != list(op.operands[2:]):
             raise Refused("another slice of the destination is read")
         for inner in user.result.uses:
             expanded = inner.operation
-            if not isinstance(expanded, tensor.ExpandShapeOp) or reassociation(expanded) != list(
-                map(list, groups)
+            if (
+                not isinstance(expanded, tensor.ExpandShapeOp)
+                or reassociation(expanded) != groups
+                or expanded.result.type != source.src.type
             ):
-                raise Refused("a read slice of the destination is not expanded alike")
-            if expanded.result.type != op.source.owner.src.type:  # type: ignore[union-attr]
                 raise Refused("a read slice of the destination is not expanded alike")
         found.append(user)
     return found
 
 
-def _dynamic(offsets: Sequence[Size], sizes: Sequence[Size]):
-    return [[v for v in values if isinstance(v, SSAValue)] for values in (offsets, sizes, ())]
+_STATIC = ("static_offsets", "static_sizes", "static_strides")
 
 
-def _static(offsets: Sequence[Size], sizes: Sequence[Size]):
-    lists = {"offsets": offsets, "sizes": sizes, "strides": [1] * len(sizes)}
-    return {
-        f"static_{name}": DenseArrayBase.from_list(
-            i64, [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]
-        )
-        for name, values in lists.items()
-    }
+def _expand_slice(
+    slice: tensor.ExtractSliceOp, offsets: Sequence[Size], sizes: Sequence[Size], type: TensorType
+) -> None:
+    """expand(extract_slice(d))  =>  extract_slice(d') at offsets and sizes in the split dims"""
+    dynamic = [[v for v in values if isinstance(v, SSAValue)] for values in (offsets, sizes, ())]
+    static = [static_shape(values) for values in (offsets, sizes, [1] * len(sizes))]
+    new = tensor.ExtractSliceOp.build(
+        operands=[slice.source, *dynamic],
+        properties={n: DenseArrayBase.from_list(i64, v) for n, v in zip(_STATIC, static)},
+        result_types=[type],
+    )
+    for use in list(slice.result.uses):
+        Rewriter.replace_op(use.operation, [], [new.result], safe_erase=False)
+    Rewriter.insert_op(new, InsertPoint.before(slice))
+    Rewriter.erase_op(slice)
 
 
 def _rebuild_forall(
     forall: ForallOp, number: int, groups: Sequence[Sequence[int]], type: TensorType
 ) -> None:
-    at = IndexBuilder(InsertPoint.before(forall))
-    outputs = list(forall.outputs)
-    old = outputs[number].type
-    assert isinstance(old, TensorType)
-    sizes = _sizes(outputs[number], groups, type, at)
-    outputs[number] = expand(outputs[number], groups, sizes, type, at)
+    """forall(d) { f(d) }  =>  collapse(forall(expand(d)) { f(d) })"""
+    outputs = _with_expanded(forall, forall.outputs, number, groups, type)
     region = forall.detach_region(forall.region)
     argument = region.block.args[forall.num_loops + number]
     Rewriter.replace_value_with_new_type(argument, type)
-    lower, upper, step = forall.bounds()
-    new = ForallOp.over(lower, upper, step, outputs, region, forall.mapping)
-    new.attributes.update(forall.attributes)
-    new.location = forall.location
+    new = ForallOp.over(*forall.bounds(), outputs, region, forall.mapping)
+    _replace_loop(forall, new, number, groups)
+
+
+def _with_expanded(
+    loop: Operation,
+    values: Sequence[SSAValue],
+    number: int,
+    groups: Sequence[Sequence[int]],
+    type: TensorType,
+) -> list[SSAValue]:
+    """Returns the values that a loop carries with one of them expanded, before the loop."""
+    at, found = IndexBuilder(InsertPoint.before(loop)), list(values)
+    sizes = _sizes(found[number], groups, type, at)
+    found[number] = expand(found[number], groups, sizes, type, at)
+    return found
+
+
+def _replace_loop(
+    loop: Operation, new: Operation, number: int, groups: Sequence[Sequence[int]]
+) -> None:
+    """Replaces a loop by one with an expanded result, which is collapsed again."""
+    at, old = IndexBuilder(InsertPoint.before(loop)), loop.results[number].type
+    assert isinstance(old, TensorType)
+    new.attributes.update(loop.attributes)
+    new.location = loop.location
     at.insert(new)
-    results: list[SSAValue] = list(new.res)
+    results: list[SSAValue] = list(new.results)
     results[number] = collapse(results[number], groups, old, at)
-    Rewriter.replace_op(forall, [], results)
+    Rewriter.replace_op(loop, [], results)
 
 
 def _sizes(
@@ -221,27 +286,17 @@ def expand_for(loop: scf.ForOp) -> bool:
         user = argument.get_user_of_unique_use()
         if not isinstance(user, tensor.ExpandShapeOp) or user.result.type != source.src.type:
             continue
-        groups, kind, old = reassociation(user), user.result.type, argument.type
-        assert isinstance(old, TensorType)
+        groups, kind = reassociation(user), user.result.type
         if reassociation(source) != groups or any(
             kind.get_shape()[i] == DYNAMIC_INDEX for g in groups if len(g) > 1 for i in g
         ):
             continue
-        at = IndexBuilder(InsertPoint.before(loop))
-        carried = list(loop.iter_args)
-        sizes = _sizes(carried[number], groups, kind, at)
-        carried[number] = expand(carried[number], groups, sizes, kind, at)
+        carried = _with_expanded(loop, loop.iter_args, number, groups, kind)
         last.operands[number] = source.src
         region: Region = loop.detach_region(loop.body)
-        block: Block = region.block
         Rewriter.replace_op(user, [], [argument], safe_erase=False)
-        Rewriter.replace_value_with_new_type(block.args[number + 1], kind)
+        Rewriter.replace_value_with_new_type(region.block.args[number + 1], kind)
         new = scf.ForOp(loop.lb, loop.ub, loop.step, carried, region)
-        new.attributes.update(loop.attributes)
-        new.location = loop.location
-        at.insert(new)
-        results: list[SSAValue] = list(new.res)
-        results[number] = collapse(results[number], groups, old, at)
-        Rewriter.replace_op(loop, [], results)
+        _replace_loop(loop, new, number, groups)
         return True
     return False

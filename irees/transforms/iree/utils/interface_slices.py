@@ -149,24 +149,29 @@ class Reshaper:
 
     def _plan(self, dim: int, group: Sequence[int], given: Sequence[Size] | None):
         """Returns a function that builds dims, offsets and sizes of a group. Raises Refused."""
-        s = self.slice
+        if self.slice.full(dim):
+            return self._whole(dim, group, given)
+        return self._part(dim, group)
+
+    def _whole(self, dim: int, group: Sequence[int], given: Sequence[Size] | None):
+        s, zeros = self.slice, list[Size]([0] * len(group))
         dynamic = [k for k, size in enumerate(group) if size == DYNAMIC_INDEX]
         known = prod(size for size in group if size != DYNAMIC_INDEX)
-        zeros: list[Size] = [0] * len(group)
-        if s.full(dim):
-            if not dynamic or (len(dynamic) == 1 and known):
+        if not dynamic or (len(dynamic) == 1 and known):
 
-                def all_of_it():
-                    dims: list[Size] = list(group)
-                    if dynamic:
-                        dims[dynamic[0]] = self._quotient(s.shape[dim], known)
-                    return dims, zeros, list(dims)
+            def all_of_it():
+                dims: list[Size] = list(group)
+                if dynamic:
+                    dims[dynamic[0]] = self._quotient(s.shape[dim], known)
+                return dims, zeros, list(dims)
 
-                return all_of_it
-            if given is None or not available(given, s.subspan):
-                raise Refused(f"dim {dim}: several dims of its group are dynamic")
-            return lambda: (list(given), zeros, list(given))
-        inner = prod(group[1:])
+            return all_of_it
+        if given is None or not available(given, s.subspan):
+            raise Refused(f"dim {dim}: several dims of its group are dynamic")
+        return lambda: (list(given), zeros, list(given))
+
+    def _part(self, dim: int, group: Sequence[int]):
+        s, inner = self.slice, prod(group[1:])
         if DYNAMIC_INDEX in group[1:] or inner <= 0:
             raise Refused(f"dim {dim} is accessed in part, and its inner dims are dynamic")
         if not Sum.of(s.offsets[dim]).divisible(inner):
@@ -181,7 +186,8 @@ class Reshaper:
             size: Size = group[0]
             if size == DYNAMIC_INDEX:
                 size = Sum.of(s.sizes[dim]).floordiv(inner).build(self.inside)
-            return [first, *group[1:]], [offset, *zeros[1:]], [size, *group[1:]]
+            zeros = [0] * (len(group) - 1)
+            return [first, *group[1:]], [offset, *zeros], [size, *group[1:]]
 
         return part_of_it
 

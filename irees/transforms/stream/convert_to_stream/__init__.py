@@ -17,8 +17,9 @@ of its own: values that alias an argument, a constant or another result are copi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf, tensor
@@ -119,60 +120,17 @@ class HostConversion(ControlFlow):
         return [s if isinstance(s, int) else self.renamed.get(s, s) for s in self.sizes[value]]
 
     def _convert(self, op: Operation) -> None:
-        builder = IndexBuilder(InsertPoint.before(op))
-        match op:
-            case arith.ConstantOp() if isinstance(op.result.type, TensorType):
-                self.buffers[op.result] = self._global(op, builder)
-            case _ if isinstance(op, RESHAPES):
-                source = op.operands[0]
-                self.buffers[op.results[0]] = self._reshape(
-                    self.buffers[source], op.results[0].type, self._sizes(op.results[0]), builder
-                )
-            case DispatchOp():
-                self._dispatch(op, builder)
-            case TensorTraceOp():
-                trace = CmdTraceOp(op.key.data, [self.buffers[v] for v in op.values])
-                trace.location = op.location
-                builder.insert(trace)
-            case tensor.DimOp():
-                dim = memref.DimOp(self.buffers[op.source], op.index)
-                builder.insert(dim)
-                op.result.replace_all_uses_with(dim.result)
-                self.renamed[op.result] = dim.result
-            case tensor.ExtractOp():
-                load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
-                op.result.replace_all_uses_with(load)
-                self.renamed[op.result] = load
-            case tensor.InsertOp():
-                self._insert(op, builder)
-            case tensor.EmptyOp():
-                self.buffers[op.tensor] = self._alloc(
-                    op.tensor.type, self._sizes(op.tensor), builder
-                )
-            case tensor.FromElementsOp():
-                self._from_elements(op, builder)
-            case func.ReturnOp():
-                self._return(op, builder)
-            case func.CallOp():
-                refuse_call(op)
-            case util.GlobalLoadOp():
-                self._load_global(op, builder)
-            case util.GlobalStoreOp():
-                self._store_global(op, builder)
-            case scf.ForOp():
-                self._for(op, builder)
-            case scf.IfOp():
-                self._if(op, builder)
-            case scf.WhileOp():
-                self._while(op, builder)
-            case scf.YieldOp() | scf.ConditionOp():
-                pass
-            case _ if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-                raise UnsupportedError(
-                    "this op on tensors is not supported in the host program", op=op
-                )
-            case _:
-                pass
+        if isinstance(op, scf.YieldOp | scf.ConditionOp):  # The loop or branch rewrites it.
+            return
+        convert = self.CONVERSIONS.get(type(op))
+        if convert is not None:
+            convert(self, op, IndexBuilder(InsertPoint.before(op)))
+        elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+            raise UnsupportedError("this op on tensors is not supported in the host program", op=op)
+
+    def _constant(self, op: arith.ConstantOp, builder: IndexBuilder) -> None:
+        if isinstance(op.result.type, TensorType):
+            self.buffers[op.result] = self._global(op, builder)
 
     def _global(self, op: arith.ConstantOp, builder: IndexBuilder) -> SSAValue:
         name = self.globals.get(op.value)
@@ -192,13 +150,13 @@ class HostConversion(ControlFlow):
             Rewriter.insert_op(glob, InsertPoint.at_start(self.module.body.block))
         return builder.insert(memref.GetGlobalOp(name, kind)).results[0]
 
-    def _reshape(
-        self, source: SSAValue, kind: Attribute, sizes: Sequence[Size], builder: IndexBuilder
-    ) -> SSAValue:
-        result = buffer_type(kind)
+    def _reshape(self, op: Operation, builder: IndexBuilder) -> None:
+        source, sizes = self.buffers[op.operands[0]], self._sizes(op.results[0])
+        result = buffer_type(op.results[0].type)
         assert isinstance(result, MemRefType)
         if source.type == result and result.has_static_shape():
-            return source
+            self.buffers[op.results[0]] = source
+            return
         strides: list[Size] = []
         step: Size = 1
         for size in reversed(sizes):
@@ -208,9 +166,10 @@ class HostConversion(ControlFlow):
         static_sizes = [
             s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)
         ]
-        return builder.insert(
-            memref.ReinterpretCastOp.from_dynamic(source, [0], static_sizes, strides[::-1], result)
-        ).results[0]
+        view = memref.ReinterpretCastOp.from_dynamic(
+            source, [0], static_sizes, strides[::-1], result
+        )
+        self.buffers[op.results[0]] = builder.insert(view).results[0]
 
     def _dispatch(self, op: DispatchOp, builder: IndexBuilder) -> None:
         arguments = [self.buffers.get(a, a) for a in op.arguments]
@@ -224,6 +183,25 @@ class HostConversion(ControlFlow):
         builder.insert(dispatch)
         for result, buffer in zip(op.res, outputs, strict=True):
             self.buffers[result] = buffer
+
+    def _trace(self, op: TensorTraceOp, builder: IndexBuilder) -> None:
+        trace = CmdTraceOp(op.key.data, [self.buffers[v] for v in op.values])
+        trace.location = op.location
+        builder.insert(trace)
+
+    def _dim(self, op: tensor.DimOp, builder: IndexBuilder) -> None:
+        dim = memref.DimOp(self.buffers[op.source], op.index)
+        builder.insert(dim)
+        op.result.replace_all_uses_with(dim.result)
+        self.renamed[op.result] = dim.result
+
+    def _extract(self, op: tensor.ExtractOp, builder: IndexBuilder) -> None:
+        load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
+        op.result.replace_all_uses_with(load)
+        self.renamed[op.result] = load
+
+    def _empty(self, op: tensor.EmptyOp, builder: IndexBuilder) -> None:
+        self.buffers[op.tensor] = self._alloc(op.tensor.type, self._sizes(op.tensor), builder)
 
     def _insert(self, op: tensor.InsertOp, builder: IndexBuilder) -> None:
         """Stores one element on the host, in place if nothing else reads the tensor."""
@@ -290,6 +268,29 @@ class HostConversion(ControlFlow):
         targets = {n: self.function.body.block.args[a] for n, a in updates.items()}
         write_back({n: self.buffers[op.operands[n]] for n in updates}, targets, builder)
         op.operands = returned
+
+    def _call(self, op: func.CallOp, builder: IndexBuilder) -> None:
+        refuse_call(op)
+
+    CONVERSIONS: ClassVar[dict[type[Operation], Callable[..., None]]] = {
+        **dict.fromkeys(RESHAPES, _reshape),
+        DispatchOp: _dispatch,
+        TensorTraceOp: _trace,
+        arith.ConstantOp: _constant,
+        func.CallOp: _call,
+        func.ReturnOp: _return,
+        scf.ForOp: ControlFlow._for,
+        scf.IfOp: ControlFlow._if,
+        scf.WhileOp: ControlFlow._while,
+        tensor.DimOp: _dim,
+        tensor.EmptyOp: _empty,
+        tensor.ExtractOp: _extract,
+        tensor.FromElementsOp: _from_elements,
+        tensor.InsertOp: _insert,
+        util.GlobalLoadOp: _load_global,
+        util.GlobalStoreOp: _store_global,
+    }
+    """How each op is converted; each method emits the buffer form of an op before it."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,25 @@ def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
     return is_parallel(op) and maps(op)[use.index] == maps(op)[written]
 
 
+def _view(
+    op: tensor.ExtractSliceOp | tensor.InsertSliceOp,
+    buffer: SSAValue,
+    slice: SSAValue,
+    builder: IndexBuilder,
+) -> SSAValue:
+    """Returns the view of a buffer that holds the slice of an op."""
+    sizes = mixed(op.static_sizes.get_values(), op.sizes)
+    assert isinstance(slice.type, TensorType)
+    view = subview(
+        buffer,
+        mixed(op.static_offsets.get_values(), op.offsets),
+        sizes,
+        mixed(op.static_strides.get_values(), op.strides),
+        kept_dims(sizes, slice.type.get_shape()),
+    )
+    return builder.insert(view).results[0]
+
+
 @dataclass
 class Bufferization:
     """The state of one function: which buffer holds each tensor value."""
@@ -123,43 +142,20 @@ class Bufferization:
             case DispatchTensorLoadOp():
                 self.buffers[op.result] = self._slice(op, op.source, builder)
             case DispatchTensorStoreOp():
-                source = self.buffers[op.value]
-                if op in self.whole and source is op.target:
-                    return
-                target = self._slice(op, op.target, builder)
-                self._copy(source, target, builder)
+                self._store(op, builder)
             case tensor.EmptyOp():
                 pass
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
                 self._splat(op, builder)
             case tensor.ExtractSliceOp():
-                sizes = mixed(op.static_sizes.get_values(), op.sizes)
-                assert isinstance(op.result.type, TensorType)
-                view = subview(
-                    self._read(op.source, builder),
-                    mixed(op.static_offsets.get_values(), op.offsets),
-                    sizes,
-                    mixed(op.static_strides.get_values(), op.strides),
-                    kept_dims(sizes, op.result.type.get_shape()),
-                )
-                self.buffers[op.result] = builder.insert(view).results[0]
+                source = self._read(op.source, builder)
+                self.buffers[op.result] = _view(op, source, op.result, builder)
             case tensor.InsertSliceOp() if op in self.framed:
-                view = self._frame(op, builder)
-                self._copy(self._read(op.source, builder), view, builder)
-                # Fill last: a fill between a contraction and its consumer would block their fusion.
-                fill_around(op, self.buffers[op.result], builder)
+                self._insert_in_frame(op, builder)
             case tensor.InsertSliceOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
-                sizes = mixed(op.static_sizes.get_values(), op.sizes)
-                assert isinstance(op.source.type, TensorType)
-                view = subview(
-                    target,
-                    mixed(op.static_offsets.get_values(), op.offsets),
-                    sizes,
-                    mixed(op.static_strides.get_values(), op.strides),
-                    kept_dims(sizes, op.source.type.get_shape()),
-                )
-                self._copy(self._read(op.source, builder), builder.insert(view).results[0], builder)
+                source = self._read(op.source, builder)
+                self._copy(source, _view(op, target, op.source, builder), builder)
                 self.buffers[op.result] = target
             case tensor.InsertOp():
                 target = self._destination(op.result, op.dest, builder, reads_init=True)
@@ -168,16 +164,11 @@ class Bufferization:
             case tensor.ExtractOp():
                 load = load_inside(self.buffers[op.tensor], op.indices, builder, builder)
                 op.result.replace_all_uses_with(load)
-            case linalg.GenericOp() if self._is_frame(op):
-                pass
-            case linalg.GenericOp():
+            case _ if isinstance(op, linalg.GenericOp) or loops_model_of(op) is not None:
                 self._destination_style(op, builder)
-            case _ if loops_model_of(op) is not None:
-                self._destination_style(op, builder)
-            case _ if any(isinstance(o.type, TensorType) for o in op.operands):
-                raise UnsupportedError("this op on tensors is not supported in a kernel", op=op)
             case _:
-                pass
+                if any(isinstance(o.type, TensorType) for o in op.operands):
+                    raise UnsupportedError("this op on tensors is not supported in a kernel", op=op)
 
     def _slice(
         self,
@@ -194,6 +185,17 @@ class Bufferization:
             mixed(op.static_strides.get_values(), op.strides),
         )
         return builder.insert(view).results[0]
+
+    def _store(self, op: DispatchTensorStoreOp, builder: IndexBuilder) -> None:
+        source = self.buffers[op.value]
+        if op not in self.whole or source is not op.target:
+            self._copy(source, self._slice(op, op.target, builder), builder)
+
+    def _insert_in_frame(self, op: tensor.InsertSliceOp, builder: IndexBuilder) -> None:
+        view = self._frame(op, builder)
+        self._copy(self._read(op.source, builder), view, builder)
+        # Fill last: a fill between a contraction and its consumer would block their fusion.
+        fill_around(op, self.buffers[op.result], builder)
 
     def _splat(self, op: arith.ConstantOp, builder: IndexBuilder) -> None:
         target = self._allocate(op.result, builder)
@@ -229,7 +231,7 @@ class Bufferization:
         self.owned.add(buffer)
         return buffer
 
-    def _is_frame(self, fill: linalg.GenericOp) -> bool:
+    def _is_frame(self, fill: Operation) -> bool:
         uses = [use for result in fill.results for use in result.uses]
         return bool(uses) and all(u.operation in self.framed and u.index == 1 for u in uses)
 
@@ -299,6 +301,8 @@ class Bufferization:
         return first.is_before_in_block(second)
 
     def _destination_style(self, op: Operation, builder: IndexBuilder) -> None:
+        if self._is_frame(op):  # `fill_around` computes it.
+            return
         inits = list(op.outputs)
         count = len(op.operands) - len(inits)
         taken: list[SSAValue] = []

@@ -134,28 +134,33 @@ def _covers(written: AffineMap) -> bool:
 
 def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighbour | None:
     """Returns the elementwise producer just before the op (and `fill`) that can be fused."""
-    current = op.prev_op
-    while current is not None and not (
-        isinstance(current, linalg.GenericOp) and current is not fill
-    ):
-        if current is not fill and not (
-            isinstance(current, memref.SubviewOp) or is_side_effect_free(current)
-        ):
-            return None
-        current = current.prev_op
-    if current is None or not is_parallel(current) or len(current.outputs) != 1:
+    producer = _op_before(op, fill)
+    if producer is None or len(producer.outputs) != 1:
         return None
-    between = current.outputs[0]
+    between = producer.outputs[0]
     sources = [i for i, o in enumerate(op.operands) if root(o) is root(between)]
-    written = {root(o) for o in (*op.outputs, *(fill.outputs if fill else ()))}
+    written = {root(o) for o in op.outputs}
     if len(sources) != 1 or op.operands[sources[0]] is not between or sources[0] >= len(op.inputs):
         return None
-    if not is_pointwise(current) or any(root(o) in written for o in current.operands):
+    if not is_pointwise(producer) or any(root(o) in written for o in producer.operands):
         return None
-    rename = _renaming(maps(op)[sources[0]], maps(current)[-1])
+    rename = _renaming(maps(op)[sources[0]], maps(producer)[-1])
     if rename is None or len(rename) != maps(op)[0].num_dims:
         return None
-    return Neighbour(current, sources[0], rename, _is_kept(between, (current, op)))
+    return Neighbour(producer, sources[0], rename, _is_kept(between, (producer, op)))
+
+
+def _op_before(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> linalg.GenericOp | None:
+    """Returns the structured op before the op (and `fill`) with only pure ops in between."""
+    current = op.prev_op
+    while current is not None:
+        if current is not fill:
+            if isinstance(current, linalg.GenericOp):
+                return current
+            if not (isinstance(current, memref.SubviewOp) or is_side_effect_free(current)):
+                return None
+        current = current.prev_op
+    return None
 
 
 def find_consumer(producer: linalg.GenericOp, *, converts: bool = False) -> Neighbour | None:
@@ -200,7 +205,7 @@ def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) 
     """Whether interleaving the op with the producer, element by element, is safe."""
     target = producer.outputs[0]
     most = COMMON.replicated_ops + 1
-    if not is_parallel(op) or len(list(op.body.block.ops)) > most or not is_pointwise(op):
+    if len(list(op.body.block.ops)) > most or not is_pointwise(op):
         return False
     element = target.type.element_type
     for operand in op.operands:
@@ -217,7 +222,9 @@ def _suits(op: linalg.GenericOp, producer: linalg.GenericOp, *, converts: bool) 
 
 
 def is_pointwise(op: linalg.GenericOp) -> bool:
-    """Whether no iteration reads what another one writes, and the body uses no index."""
+    """Whether no iteration depends on another one, and the body uses no index."""
+    if not is_parallel(op):
+        return False
     if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in op.body.block.ops):
         return False
     indexing = list(zip(op.operands, maps(op), strict=True))

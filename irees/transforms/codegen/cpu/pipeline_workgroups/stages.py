@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import IndexType, MemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.distribution import root
@@ -45,14 +45,13 @@ def nest_of(loop: scf.ForOp) -> Nest | None:
         if len(inner) > 1 or not isinstance(inner[0], scf.ForOp):
             return None
         loops.append(inner[0])
-    bounds = [[constant_value(v) for v in (each.lb, each.ub, each.step)] for each in loops]
-    if any(lower != 0 or not upper for lower, upper, _ in bounds):
+    extents = [constant_value(each.ub) or 0 for each in loops]
+    *outer_steps, step = [constant_value(each.step) for each in loops]
+    if any(constant_value(each.lb) != 0 for each in loops) or 0 in extents:
         return None
-    steps = [step for _, _, step in bounds]
-    step = steps.pop()
-    if not step or any(each != 1 for each in steps):
+    if not step or any(each != 1 for each in outer_steps):
         return None
-    return Nest(tuple(loops), tuple(upper or 0 for _, upper, _ in bounds), step)
+    return Nest(tuple(loops), tuple(extents), step)
 
 
 def carried(nest: Nest) -> list[int | None] | None:
@@ -62,31 +61,43 @@ def carried(nest: Nest) -> list[int | None] | None:
     """
     places: list[int | None] = list(range(len(nest.loops[-1].results)))
     for outer, inner in zip(nest.loops[-2::-1], nest.loops[:0:-1]):
-        *others, terminator = [op for op in outer.body.block.ops if op is not inner]
-        if not all(is_side_effect_free(op) for op in others):
+        passed = passed_on(outer, inner)
+        if passed is None:
             return None
-        if any(use.operation is not terminator for result in inner.results for use in result.uses):
-            return None
-        found: list[int | None] = []
-        for number, value in enumerate(terminator.operands):
-            mine = outer.body.block.args[number + 1]
-            if any(use.operation not in (inner, terminator) for use in mine.uses):
-                return None
-            if value is mine:
-                found.append(None)
-                continue
-            if value.owner is not inner:
-                return None
-            place = list(inner.results).index(value)
-            if inner.iter_args[place] is not mine:
-                return None
-            found.append(places[place])
+        found = [None if place is None else places[place] for place in passed]
         # The initial value of every innermost result must come from outside.
         kept = [place for place in found if place is not None]
         if sorted(kept) != sorted(place for place in places if place is not None):
             return None
         places = found
     return places
+
+
+def passed_on(outer: scf.ForOp, inner: scf.ForOp) -> list[int | None] | None:
+    """
+    Returns, for each result of a loop, its index among the results of the loop inside it, or None
+    for its initial value. Returns None if the loop does more than pass on its carried values.
+    """
+    *others, terminator = [op for op in outer.body.block.ops if op is not inner]
+    if not all(is_side_effect_free(op) for op in others):
+        return None
+    if any(use.operation is not terminator for result in inner.results for use in result.uses):
+        return None
+    found: list[int | None] = []
+    for mine, value in zip(outer.body.block.args[1:], terminator.operands, strict=True):
+        if any(use.operation not in (inner, terminator) for use in mine.uses):
+            return None
+        if value is mine:
+            found.append(None)
+        elif (
+            isinstance(value, OpResult)
+            and value.op is inner
+            and inner.iter_args[value.index] is mine
+        ):
+            found.append(value.index)
+        else:
+            return None
+    return found
 
 
 def grouped(wide: Sequence[int], narrow: Sequence[int]) -> list[list[int]] | None:
@@ -187,35 +198,46 @@ def tile_bytes(sums: Nest) -> int:
     return max((element_bytes(op.base.type) for op in loads), default=0) * prod(sums.extents)
 
 
+def why_not(stages: Stages, registers: int) -> str | None:
+    """Returns why the stages of a workgroup cannot run side by side, or None."""
+    sums, points = stages.sums, stages.points
+    if not stages.groups or sums.step % points.step or points.extents[-1] % sums.step:
+        return "sums and points do not go through the tile alike"
+    if 4 * len(sums.loops[-1].results) > registers:
+        return "the sums hold more than a quarter of the registers"
+    if carried(sums) is None:
+        return "the loops of the sums do more than sum up"
+    body = points.loops[0].parent
+    assert body is not None
+    if not all(is_private(op, body) for op in (*stages.before, sums.loops[0], *stages.between)):
+        return "more than buffers of the workgroup is changed before the points"
+    if any(isinstance(value.type, MemRefType) for value in stages.handed):
+        return "the points use a buffer of the workgroup"
+    return None
+
+
+def points_of(op: Operation) -> Nest | None:
+    """Returns the elementwise nest that an op is, or None if it is short or computes results."""
+    nest = nest_of(op) if isinstance(op, scf.ForOp) else None
+    if nest is None or any(loop.results for loop in nest.loops):
+        return None
+    return nest if vector_work(nest.inner.ops) > CPU.bandwidth_bound_ops else None
+
+
 def stages_of(forall: ForallOp, least: int, registers: int) -> Stages | None:
     """Returns the stages of a workgroup with a tile of at least `least` bytes, or None."""
-    body = forall.region.block
-    ops = list(body.ops)[:-1]
-    if not ops or not isinstance(ops[-1], scf.ForOp) or ops[-1].results:
-        return None
-    points = nest_of(ops[-1])
-    if points is None or vector_work(points.inner.ops) <= CPU.bandwidth_bound_ops:
-        return None
-    if any(loop.results for loop in points.loops):
+    ops = list(forall.region.block.ops)[:-1]
+    points = points_of(ops[-1]) if ops else None
+    if points is None:
         return None
     for place, op in enumerate(ops[:-1]):
         sums = nest_of(op) if isinstance(op, scf.ForOp) and op.results else None
         if sums is None or tile_bytes(sums) < least:
             continue
-        groups = grouped(sums.extents, points.extents)
-        stages = Stages(ops[:place], sums, ops[place + 1 : -1], points, groups or [])
-        why = None
-        if groups is None or sums.step % points.step or points.extents[-1] % sums.step:
-            why = "sums and points do not go through the tile alike"
-        elif 4 * len(sums.loops[-1].results) > registers:
-            why = "the sums hold more than a quarter of the registers"
-        elif carried(sums) is None:
-            why = "the loops of the sums do more than sum up"
-        elif not all(is_private(each, body) for each in ops[:-1]):
-            why = "more than buffers of the workgroup is changed before the points"
-        elif any(isinstance(value.type, MemRefType) for value in stages.handed):
-            why = "the points use a buffer of the workgroup"
-        if why is None:
+        groups = grouped(sums.extents, points.extents) or []
+        stages = Stages(ops[:place], sums, ops[place + 1 : -1], points, groups)
+        reason = why_not(stages, registers)
+        if reason is None:
             return stages
-        remark("missed", NAME, op, why)
+        remark("missed", NAME, op, reason)
     return None

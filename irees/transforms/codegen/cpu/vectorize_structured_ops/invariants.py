@@ -38,16 +38,8 @@ def invariants(op: linalg.GenericOp, moving: Collection[int]) -> tuple[list[int]
     fixed: set[SSAValue] = {block.args[i] for i in inputs}
     found: list[Operation] = []
     for inner in block.ops:
-        if isinstance(inner, linalg.YieldOp) or inner.regions:
-            continue
-        if isinstance(inner, linalg.IndexOp):
-            stays = inner.dim.value.data not in loops
-        elif isinstance(inner, memref.LoadOp):
-            stays = root(inner.memref) not in written
-        else:
-            stays = is_side_effect_free(inner)
-        outside = (o for o in inner.operands if o.owner is block or _parent(o) is block)
-        if stays and all(o in fixed for o in outside):
+        own = (o for o in inner.operands if o.owner is block or _parent(o) is block)
+        if _depends_on_operands_only(inner, loops, written) and all(o in fixed for o in own):
             fixed |= set(inner.results)
             found.append(inner)
     return inputs, found
@@ -65,3 +57,12 @@ def _exists(operand: SSAValue, exprs: Collection[AffineExpr]) -> bool:
         isinstance(e, AffineDimExpr) or (isinstance(e, AffineConstantExpr) and 0 <= e.value < size)
         for e, size in zip(exprs, operand.type.get_shape(), strict=True)
     )
+
+
+def _depends_on_operands_only(op: Operation, loops: set[int], written: set[SSAValue]) -> bool:
+    """Whether an op yields the same value in each iteration of `loops` for the same operands."""
+    if isinstance(op, linalg.IndexOp):
+        return op.dim.value.data not in loops
+    if isinstance(op, memref.LoadOp):
+        return root(op.memref) not in written
+    return not isinstance(op, linalg.YieldOp) and not op.regions and is_side_effect_free(op)

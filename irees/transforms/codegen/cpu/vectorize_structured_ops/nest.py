@@ -201,16 +201,7 @@ class Nest:
         """Replaces the op with its loops."""
         here = IndexBuilder(InsertPoint.before(self.op))
         self.sizes = self._sizes(here)
-        parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
-        reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
-        if writes_along_reduction(self.op):
-            parallel, reduction = [*parallel, *reduction], []
-        if self.axis in parallel:
-            parallel.remove(self.axis)
-            parallel.append(self.axis)
-        if self.axis in reduction:
-            reduction.remove(self.axis)
-            reduction.append(self.axis)
+        parallel, reduction = self._loop_order()
         self.reduction = reduction
         if reduction:
             self._take_fill()
@@ -224,6 +215,21 @@ class Nest:
             self._choose_streams(parallel, here)
         self._parallel(parallel, {}, here)
         # Erase last: a body may turn out to have no vector form.
+        self._erase_fused()
+
+    def _loop_order(self) -> tuple[list[int], list[int]]:
+        """Returns the outer and the inner loops of the nest; the vectorized one is last of its."""
+        kinds = list(enumerate(self.kinds))
+        parallel = [i for i, k in kinds if k == "parallel"]
+        reduction = [i for i, k in kinds if k != "parallel"]
+        if writes_along_reduction(self.op):
+            parallel, reduction = [*parallel, *reduction], []
+        for loops in (parallel, reduction):
+            loops.sort(key=lambda loop: loop == self.axis)
+        return parallel, reduction
+
+    def _erase_fused(self) -> None:
+        """Erases the op and those fused with it, with the buffers between them."""
         inputs, output = list(self.op.inputs), self.op.outputs[0]
         Rewriter.erase_op(self.op)
         if self.fill is not None:
@@ -278,12 +284,7 @@ class Nest:
             size = self.sizes[loop]
             if size == 1:
                 continue
-            exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
-            shared = any(all(loop not in e.used_dims() for e in results) for results in exprs)
-            windows = any(
-                loop in e.used_dims() and len(e.used_dims()) > 1 for r in exprs for e in r
-            )
-            if not (shared or windows):
+            if not self._shares_input(loop):
                 return
             self.jam = loop
             self.points = CPU.jammed_results // 2
@@ -304,6 +305,13 @@ class Nest:
         if alone and plain and isinstance(size, int) and size >= wide:
             self.lanes = wide
 
+    def _shares_input(self, loop: int) -> bool:
+        """Whether iterations of a loop read the same elements of an input, at least in part."""
+        exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
+        if any(all(loop not in e.used_dims() for e in results) for results in exprs):
+            return True
+        return any(loop in e.used_dims() and len(e.used_dims()) > 1 for r in exprs for e in r)
+
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """
         Splits the innermost loop into jammed parts if a large input is streamed once.
@@ -318,10 +326,11 @@ class Nest:
         if (most[loop] or 0) < CPU.streams * CPU.streams:
             return
         for position in range(self.inputs):
-            loops = {x for e in self.maps[position].results for x in e.used_dims()}
-            bytes_ = prod(most[x] or 1 for x in loops) * lane_bytes(self.block.args[position].type)
-            large = bytes_ >= CPU.streamed_bytes
-            if {loop, self.axis} <= loops and self._reads(position) and large:
+            loops = self.maps[position].used_dims()
+            if not {loop, self.axis} <= loops or not self._reads(position):
+                continue
+            elements = prod(most[x] or 1 for x in loops)
+            if elements * lane_bytes(self.block.args[position].type) >= CPU.streamed_bytes:
                 self.jam, self.points = loop, CPU.streams
                 self.apart = here.floordiv(self.sizes[loop], CPU.streams)
                 return

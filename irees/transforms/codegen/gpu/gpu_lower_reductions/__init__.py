@@ -59,33 +59,37 @@ SHUFFLES = WARP.bit_length() - 1
 """Shuffles that reduce a warp: log2(WARP). Each costs about one iteration."""
 
 
-def why_not(
-    op: linalg.GenericOp, points: Points, folds: Folds | None, count: int, reassociate: bool
-) -> str | None:
-    """Returns why each result is reduced by one thread, or None."""
+def why_impossible(folds: Folds | None, *, reassociate: bool) -> str | None:
+    """Returns why threads cannot share a reduction, or None."""
     if folds is None:
         return "the reduction has no known combiner"
     if not all(isinstance(k, IntegerType | IndexType | AnyFloat) for k in folds.kinds):
         return "an element type cannot be shuffled"
     if not reassociate and not folds.is_exact:
         return "fp=strict keeps the order of a reduction"
+    return None
+
+
+def why_slower(op: linalg.GenericOp, points: Points, count: int) -> str | None:
+    """Returns why one of `count` threads per result is faster than sharing, or None."""
     static = static_ranges(op)
     results = prod(static[loop] for loop in points.parallel)
     size = [static[loop] for loop in points.reduction]
+    short = min(size) >= 0 and prod(size) < NVIDIA.short_reduction
     if any(static[loop] < 0 for loop in points.parallel):
         return None if is_along_rows(op) else "the number of results is dynamic"
     if column_loop(op) is not None and 2 * results <= count:
-        short = 0 <= min(size) and prod(size) < NVIDIA.short_reduction
         return "the reduction is short" if short else None
     if results >= count:
         return f"{results} results are enough for {count} threads"
-    if all(s >= 0 for s in size):
-        if prod(size) < NVIDIA.short_reduction:
-            return "the reduction is short"
-        turns = -(-results // (count // WARP)) * (-(-prod(size) // WARP) + SHUFFLES)
-        if not is_along_rows(op) and prod(size) <= turns:
-            return f"{prod(size)} iterations of one thread are faster than {turns} of a warp"
-    return None
+    if short:
+        return "the reduction is short"
+    if min(size) < 0 or is_along_rows(op):
+        return None
+    turns = -(-results // (count // WARP)) * (-(-prod(size) // WARP) + SHUFFLES)
+    if prod(size) > turns:
+        return None
+    return f"{prod(size)} iterations of one thread are faster than {turns} of a warp"
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ class GpuLowerReductionsPass(ModulePass):
                 if not points.reduction or not points.writes_apart():
                     continue
                 folds = folds_of(inner)
-                reason = why_not(inner, points, folds, count, not is_strict(op))
+                reason = why_impossible(folds, reassociate=not is_strict(op))
+                reason = reason or why_slower(inner, points, count)
                 if reason is None and not may_rewrite(self.name, inner, "by all threads"):
                     return
                 if reason is None:

@@ -68,6 +68,19 @@ class Dim:
 
 
 @dataclass(frozen=True)
+class Access:
+    """The access of an operand to a buffer outside the workgroup."""
+
+    tensor: SSAValue
+    dims: tuple[Dim, ...]
+
+    @property
+    def loops(self) -> list[int]:
+        """The loops that index the dims, in the order of the dims."""
+        return [dim.loop for dim in self.dims if dim.loop is not None]
+
+
+@dataclass(frozen=True)
 class Box:
     """The box of one bulk copy; `turned` if its rows are steps of the reduction."""
 
@@ -176,40 +189,70 @@ class BoxFinder:
         self, loops: Sequence[int], extent: int, depth: Sequence[int], steps: int
     ) -> Box | str:
         """Returns the box of `extent` rows (columns) by `steps` of the reduction, or why not."""
-        place = self._place()
-        if isinstance(place, str):
-            return place
-        tensor, dims = place
-        if (reason := _why_no_tensor(tensor)) is not None:
-            return reason
+        access = self._access()
+        if isinstance(access, str):
+            return access
         live = [loop for loop in loops if self.sizes[loop] != 1]
-        steps_of = [loop for loop in depth if self.sizes[loop] != 1]
-        counted = [dim.loop for dim in dims if dim.loop is not None]
-        known = {*live, *steps_of, *self.batch}
-        if len(set(counted)) < len(counted) or not {*live, *steps_of} <= set(counted) <= known:
-            return "is not a box: a loop indexes several dims"
-        if len(steps_of) != 1:
-            return "is reduced along several dims"
-        if not self._ends(tensor, dims, steps_of[0], steps):
+        reduced = [loop for loop in depth if self.sizes[loop] != 1]
+        reason = _why_no_tensor(access.tensor) or self._why_no_box(access, live, reduced)
+        if reason is not None:
+            return reason
+        if not self._ends(access, reduced[0], steps):
             return "extends past the end of the reduction"
-        last = dims[-1].loop
-        turned = last in live
-        if not turned and last != steps_of[0]:
-            return "is not contiguous along a row, column or reduction loop"
-        if len(live) > 1 and (turned or not self._is_whole(live, extent, counted)):
-            return "has several loops in a tile"
-        spans = {live[0]: extent} if len(live) == 1 else {loop: self.sizes[loop] for loop in live}
-        if turned:
-            spans = {live[0]: POINTS}
-        spans[steps_of[0]] = steps
-        shape = tuple(1 if dim.loop is None else spans.get(dim.loop, 1) for dim in dims)
+        spans = self._spans(access, live, extent, reduced[0])
+        if isinstance(spans, str):
+            return spans
+        spans[reduced[0]] = steps
+        shape = tuple(1 if dim.loop is None else spans.get(dim.loop, 1) for dim in access.dims)
         if max(shape) > LONGEST_BOX:
             return f"needs boxes of more than {LONGEST_BOX} elements along a dim"
+        turned = access.dims[-1].loop in live
         points = live[0] if len(live) == 1 else None
-        return Box(tensor, dims, shape, points, extent // POINTS if turned else 1, turned)
+        copies = extent // POINTS if turned else 1
+        return Box(access.tensor, access.dims, shape, points, copies, turned)
 
-    def _place(self) -> tuple[SSAValue, tuple[Dim, ...]] | str:
-        """Returns the buffer outside the workgroup and the access to its dims, or why not."""
+    def _why_no_box(
+        self, access: Access, live: Sequence[int], reduced: Sequence[int]
+    ) -> str | None:
+        """Returns why the loops of rows (columns) and of the reduction form no box, or None."""
+        counted, wanted = set(access.loops), {*live, *reduced}
+        alone = len(counted) == len(access.loops)
+        if not alone or not wanted <= counted <= wanted | set(self.batch):
+            return "is not a box: a loop indexes several dims"
+        return "is reduced along several dims" if len(reduced) != 1 else None
+
+    def _spans(
+        self, access: Access, live: Sequence[int], extent: int, reduced: int
+    ) -> dict[int, int] | str:
+        """Returns the elements of a box along each loop of rows (columns), or why it is none."""
+        last = access.dims[-1].loop
+        if last not in live and last != reduced:
+            return "is not contiguous along a row, column or reduction loop"
+        if len(live) == 1:
+            return {live[0]: POINTS if last in live else extent}
+        if last in live or (live and not self._is_whole(live, extent, access.loops)):
+            return "has several loops in a tile"
+        return {loop: self.sizes[loop] for loop in live}
+
+    def _access(self) -> Access | str:
+        """Returns the access to the buffer outside the workgroup, or why there is none."""
+        dims = self._indexed_dims()
+        if isinstance(dims, str):
+            return dims
+        value, workgroup = self.op.operands[self.operand], workgroup_of(self.op)
+        while _is_inside(value, workgroup):
+            view = value.owner
+            if not isinstance(view, memref.SubviewOp):
+                return "is computed by the workgroup"
+            if any(step != 1 for step in view.static_strides.get_values()):
+                return "is a strided slice"
+            dims, value = _dims_of_source(view, dims), view.source
+        if workgroup is not None and not _is_only_read(value, workgroup):
+            return "is written by the workgroup"
+        return Access(value, tuple(dims))
+
+    def _indexed_dims(self) -> list[Dim] | str:
+        """Returns the access to each dim of the operand, or why one is no plain loop."""
         dims: list[Dim] = []
         for expr in _maps(self.op)[self.operand].results:
             form = linear_form(expr)
@@ -219,39 +262,33 @@ class BoxFinder:
             if len(terms) > 1 or any(factor != 1 for factor in terms.values()):
                 return "is a window"
             dims.append(Dim((form[1],), next(iter(terms), None)))
-        value, workgroup = self.op.operands[self.operand], workgroup_of(self.op)
-        while _is_inside(value, workgroup):
-            view = value.owner
-            if not isinstance(view, memref.SubviewOp):
-                return "is computed by the workgroup"
-            if any(step != 1 for step in view.static_strides.get_values()):
-                return "is a strided slice"
-            assert isinstance(value.type, MemRefType)
-            offsets = mixed(view.static_offsets.get_values(), view.offsets)
-            sizes = mixed(view.static_sizes.get_values(), view.sizes)
-            outer = [Dim((offset,), None) for offset in offsets]
-            for dim, axis in zip(dims, kept_dims(sizes, value.type.get_shape()), strict=True):
-                outer[axis] = Dim((*dim.offsets, offsets[axis]), dim.loop)
-            dims, value = outer, view.source
-        if workgroup is not None and not _is_only_read(value, workgroup):
-            return "is written by the workgroup"
-        return value, tuple(dims)
+        return dims
 
-    def _ends(self, tensor: SSAValue, dims: Sequence[Dim], loop: int, steps: int) -> bool:
+    def _ends(self, access: Access, loop: int, steps: int) -> bool:
         """Whether elements past the end of the reduction read as 0 or are never copied."""
         if self.sizes[loop] % steps == 0:
             return True
-        assert isinstance(tensor.type, MemRefType)
-        (axis,) = [number for number, dim in enumerate(dims) if dim.loop == loop]
-        from_zero = all(offset == 0 for offset in dims[axis].offsets if isinstance(offset, int))
-        static = all(isinstance(offset, int) for offset in dims[axis].offsets)
-        return static and from_zero and tensor.type.get_shape()[axis] == self.sizes[loop]
+        assert isinstance(access.tensor.type, MemRefType)
+        (axis,) = [number for number, dim in enumerate(access.dims) if dim.loop == loop]
+        from_zero = all(isinstance(n, int) and n == 0 for n in access.dims[axis].offsets)
+        return from_zero and access.tensor.type.get_shape()[axis] == self.sizes[loop]
 
-    def _is_whole(self, live: Sequence[int], extent: int, counted: Sequence[int | None]) -> bool:
+    def _is_whole(self, live: Sequence[int], extent: int, counted: Sequence[int]) -> bool:
         """Whether a tile over several loops is one box, with dims in loop order."""
         sizes = [self.sizes[loop] for loop in live]
         order = [counted.index(loop) for loop in live]
         return min(sizes) > 0 and prod(sizes) <= extent and order == sorted(order)
+
+
+def _dims_of_source(view: memref.SubviewOp, dims: Sequence[Dim]) -> list[Dim]:
+    """Returns the access to each dim of the source of a view, given that to the view."""
+    assert isinstance(view.result.type, MemRefType)
+    offsets = mixed(view.static_offsets.get_values(), view.offsets)
+    sizes = mixed(view.static_sizes.get_values(), view.sizes)
+    outer = [Dim((offset,), None) for offset in offsets]
+    for dim, axis in zip(dims, kept_dims(sizes, view.result.type.get_shape()), strict=True):
+        outer[axis] = Dim((*dim.offsets, offsets[axis]), dim.loop)
+    return outer
 
 
 def _maps(op: linalg.GenericOp | ext.AttentionOp) -> list[AffineMap]:
@@ -287,26 +324,32 @@ def _why_no_tensor(value: SSAValue) -> str | None:
     """Returns why a tensor map cannot describe a buffer, or None."""
     kind = value.type
     assert isinstance(kind, MemRefType)
-    size = getattr(kind.element_type, "bitwidth", 0) // 8
-    shape, unit = kind.get_shape(), BOX_BYTES // max(1, size)
+    size, shape = getattr(kind.element_type, "bitwidth", 0) // 8, kind.get_shape()
     if size != 2:
         return f"has elements of type {kind.element_type}"
     if not 1 <= len(shape) <= MOST_DIMS:
         return f"has {len(shape)} dims; the limit is {MOST_DIMS}"
-    dense = isinstance(kind.layout, NoneAttr)
-    if dense and len(shape) > 1 and (shape[-1] < 0 or shape[-1] % unit):
-        return f"has rows that are not multiples of {BOX_BYTES} bytes"
-    strides = strides_of(kind)
-    if strides is None and not dense:
+    if (reason := _why_no_strides(kind, size)) is not None:
+        return reason
+    if max(shape) >= 1 << 31:
+        return "has a dim of 2^31 elements or more"
+    if not _is_aligned(value, BOX_BYTES // size):
+        return f"does not start at a multiple of {BOX_BYTES} bytes"
+    return None
+
+
+def _why_no_strides(kind: MemRefType, size: int) -> str | None:
+    """Returns why a tensor map cannot have the strides of a buffer of `size`-byte elements."""
+    shape, unit, strides = kind.get_shape(), BOX_BYTES // size, strides_of(kind)
+    if isinstance(kind.layout, NoneAttr):
+        if len(shape) > 1 and (shape[-1] < 0 or shape[-1] % unit):
+            return f"has rows that are not multiples of {BOX_BYTES} bytes"
+    elif strides is None:
         return "has dynamic strides"
     *outer, inner = strides or [1]
     if inner != 1 or any(s % unit or s * size >= MOST_BYTES for s in outer):
         return f"has strides that are not multiples of {BOX_BYTES} bytes"
-    if max(shape) >= 1 << 31:
-        return "has a dim of 2^31 elements or more"
-    return (
-        None if _is_aligned(value, unit) else f"does not start at a multiple of {BOX_BYTES} bytes"
-    )
+    return None
 
 
 def _is_aligned(value: SSAValue, unit: int) -> bool:

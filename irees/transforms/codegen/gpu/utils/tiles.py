@@ -10,7 +10,7 @@ from math import prod
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
@@ -91,12 +91,13 @@ def column_loop(op: linalg.GenericOp) -> int | None:
         return None
     if axis != max(i for i, kind in enumerate(iterators(op)) if kind == "parallel"):
         return None
-    plain = all(
-        [i for i, e in enumerate(r) if axis in e.used_dims()] == [len(r) - 1]
-        and isinstance(r[-1], AffineDimExpr)
-        for r in moving
-    )
-    return axis if plain else None
+    return axis if all(_is_contiguous_along(axis, exprs) for exprs in moving) else None
+
+
+def _is_contiguous_along(loop: int, exprs: Sequence[AffineExpr]) -> bool:
+    """Whether a loop indexes the last dim of an operand plainly, and no other dim."""
+    using = [i for i, e in enumerate(exprs) if loop in e.used_dims()]
+    return using == [len(exprs) - 1] and isinstance(exprs[-1], AffineDimExpr)
 
 
 def _is_foldable(member: Loops, reassociate: bool) -> bool:
@@ -132,21 +133,28 @@ def columns_wanted(member: Loops, reassociate: bool, workgroups: int) -> int | N
     return min(wanted, NVIDIA.threads // 2)
 
 
+def _widest(group: Group) -> int:
+    """Returns the bytes of the largest element of a group's buffers."""
+    kinds = [o.type for m in group.members for o in m.op.operands]
+    return max((element_bytes(kind) for kind in kinds if isinstance(kind, MemRefType)), default=4)
+
+
+def _reduced_elements(member: Loops) -> int:
+    """Returns the elements that are reduced to one, as far as known."""
+    pairs = zip(member.sizes, member.kinds, strict=True)
+    return prod(guess(size) for size, kind in pairs if kind != "parallel")
+
+
 def points_wanted(group: Group, reassociate: bool, workgroups: int) -> int:
     """Returns how many output elements a workgroup should compute."""
     reductions = [m for m in group.members if "reduction" in m.kinds]
     if not reductions:
-        kinds = [o.type for m in group.members for o in m.op.operands]
-        widest = max((element_bytes(k) for k in kinds if isinstance(k, MemRefType)), default=4)
-        return NVIDIA.threads * max(NVIDIA.elements_per_thread, ACCESS_BYTES // widest)
+        return NVIDIA.threads * max(NVIDIA.elements_per_thread, ACCESS_BYTES // _widest(group))
     rows = [m for m in reductions if is_for_warps(m, reassociate)]
     if not rows:
         wanted = [columns_wanted(m, reassociate, workgroups) for m in reductions]
         return max((w or NVIDIA.threads) for w in wanted)
-    longest = max(
-        prod(guess(s) for s, k in zip(m.sizes, m.kinds, strict=True) if k != "parallel")
-        for m in rows
-    )
+    longest = max(_reduced_elements(m) for m in rows)
     if longest < WARP // 2:
         return NVIDIA.threads
     return NVIDIA.threads // WARP if longest <= NVIDIA.warp_row else 1
