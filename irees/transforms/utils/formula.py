@@ -37,31 +37,30 @@ class Formula:
         """Returns the scalar or vector type of this formula with that element type."""
         return VectorType(element, [self.lanes]) if self.lanes else element
 
-    def _insert(self, op: Operation) -> SSAValue:
+    def insert(self, op: Operation) -> SSAValue:
+        """Inserts an op; returns its first result."""
         insert_located(op, self.point)
         return op.results[0]
 
     def number(self, value: float) -> SSAValue:
         """A float constant."""
         if not self.lanes:
-            return self._insert(arith.ConstantOp(FloatAttr(value, f32)))
+            return self.insert(arith.ConstantOp(FloatAttr(value, f32)))
         data = DenseIntOrFPElementsAttr.from_list(self.kind(f32), [value])
-        return self._insert(arith.ConstantOp(data))
+        return self.insert(arith.ConstantOp(data))
 
     def integer(self, value: int) -> SSAValue:
         """An i32 constant."""
         if not self.lanes:
-            return self._insert(arith.ConstantOp(IntegerAttr(value, i32)))
+            return self.insert(arith.ConstantOp(IntegerAttr(value, i32)))
         data = DenseIntOrFPElementsAttr.from_list(self.kind(i32), [value])
-        return self._insert(arith.ConstantOp(data))
+        return self.insert(arith.ConstantOp(data))
 
     def _binary(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
         properties = {}
         if op in (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp):
             properties = {"fastmath": arith.FastMathFlagsAttr("none")}
-        return self._insert(
-            op.create(operands=[a, b], result_types=[a.type], properties=properties)
-        )
+        return self.insert(op.create(operands=[a, b], result_types=[a.type], properties=properties))
 
     def add(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
         """a + b"""
@@ -94,29 +93,27 @@ class Formula:
                 "fastmath": arith.FastMathFlagsAttr("none"),
             },
         )
-        return self._insert(op)
+        return self.insert(op)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """condition ? a : b"""
-        return self._insert(
-            arith.SelectOp.create(operands=[condition, a, b], result_types=[a.type])
-        )
+        return self.insert(arith.SelectOp.create(operands=[condition, a, b], result_types=[a.type]))
 
     def bits(self, a: SSAValue) -> SSAValue:
         """Bitcasts f32 to i32."""
-        return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(i32)]))
+        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(i32)]))
 
     def from_bits(self, a: SSAValue) -> SSAValue:
         """Bitcasts i32 to f32."""
-        return self._insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(f32)]))
+        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(f32)]))
 
     def to_float(self, a: SSAValue) -> SSAValue:
         """Converts a signed i32 to f32."""
-        return self._insert(arith.SIToFPOp.create(operands=[a], result_types=[self.kind(f32)]))
+        return self.insert(arith.SIToFPOp.create(operands=[a], result_types=[self.kind(f32)]))
 
     def sqrt(self, a: SSAValue) -> SSAValue:
         """sqrt(a)"""
-        return self._insert(
+        return self.insert(
             math.SqrtOp.create(
                 operands=[a],
                 result_types=[a.type],
@@ -124,23 +121,46 @@ class Formula:
             )
         )
 
+    def trunc(self, a: SSAValue) -> SSAValue:
+        """a, rounded to a whole number towards zero"""
+        return self.insert(
+            math.TruncOp.create(
+                operands=[a],
+                result_types=[a.type],
+                properties={"fastmath": arith.FastMathFlagsAttr("none")},
+            )
+        )
+
+    def is_nan(self, a: SSAValue) -> SSAValue:
+        """a != a"""
+        return self.insert(
+            arith.CmpfOp.create(
+                operands=[a, a],
+                result_types=[self.kind(i1)],
+                properties={
+                    "predicate": IntegerAttr(14, 64),
+                    "fastmath": arith.FastMathFlagsAttr("none"),
+                },
+            )
+        )
+
     def ldexp(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
         """a * 2^exponent"""
-        return self._insert(LdexpOp(a, exponent))
+        return self.insert(LdexpOp(a, exponent))
 
     def scalef(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
         """a * 2^floor(exponent)"""
-        return self._insert(ScalefOp(a, exponent))
+        return self.insert(ScalefOp(a, exponent))
 
     def lookup(self, table: Sequence[float], number: SSAValue) -> SSAValue:
         """table[number % 16], for a table of 16 elements"""
         data = DenseIntOrFPElementsAttr.from_list(VectorType(f32, [len(table)]), table)
-        return self._insert(LookupOp(self._insert(arith.ConstantOp(data)), number))
+        return self.insert(LookupOp(self.insert(arith.ConstantOp(data)), number))
 
     def fma(self, a: SSAValue, b: SSAValue | float, c: SSAValue | float) -> SSAValue:
         """a * b + c, rounded once"""
         b, c = (x if isinstance(x, SSAValue) else self.number(x) for x in (b, c))
-        return self._insert(
+        return self.insert(
             math.FmaOp.create(
                 operands=[a, b, c],
                 result_types=[a.type],

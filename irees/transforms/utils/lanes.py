@@ -257,7 +257,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
 
 def _check_elementwise(op: Operation) -> None:
     """Raises NotVectorizableError for an op that has no form on vectors of its types."""
-    if op.name not in ELEMENTWISE:
+    if op.name not in ELEMENTWISE and not _is_narrow_cast(op):
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds = [value.type for value in (*op.operands, *op.results)]
     for kind in kinds:
@@ -291,6 +291,15 @@ def _power(x: SSAValue, power: int, insert: Insert) -> Lane:
     for _ in range(power - 1):
         result = insert(arith.MulfOp(result, x)).results[0]
     return Lane(result, Kind.VECTOR)
+
+
+def _is_narrow_cast(op: Operation) -> bool:
+    """Whether an op casts f32 to integers so narrow that `irees-expand-math` has a vector form."""
+    if not isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
+        return False
+    out, widest = op.result.type, 32 if isinstance(op, arith.FPToSIOp) else 16
+    narrow = isinstance(out, IntegerType) and out.width.data in (8, 16, 32)
+    return narrow and out.width.data <= widest and isinstance(op.input.type, Float32Type)
 
 
 def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:

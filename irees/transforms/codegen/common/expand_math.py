@@ -1,5 +1,5 @@
 """
-Expands f32 exp, log, tanh, erf, small powers and the like into arithmetic.
+Expands f32 exp, log, expm1, log1p, tanh, erf, small powers and the like into arithmetic.
 
 libm calls do not vectorize here, and their results differ between machines. A polynomial vectorizes
 at every width and, unless contracted to FMAs, has the same bits everywhere. Ops that are not listed
@@ -9,11 +9,16 @@ stay one call per lane.
 |---|---|---|
 | exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (minimax, 3e-9) | 1 |
 | exp, with table | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
+| exp2 | 2^n times a polynomial, as exp | 1 |
+| expm1 | 2^n q + (2^n - 1) with a degree 6 polynomial q (Cephes) | 2 |
 | log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
+| log2, log10 | the same, scaled; the logarithms of powers of two are exact in log2 | 2 |
+| log1p | log(1 + x), and the rounding error of 1 + x over it (Kahan) | 2 |
 | tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
 | erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
 | rsqrt | 1 / sqrt | 1 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
+| fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |
 | maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
 
     %y = math.exp %x : vector<16xf32>
@@ -51,10 +56,9 @@ from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float32Type,
-    IntegerAttr,
+    IntegerType,
     ModuleOp,
     VectorType,
-    i1,
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -66,8 +70,29 @@ from irees.transforms.utils.formula import Formula
 MAGIC = 12582912.0
 """1.5 * 2^23: adding and subtracting it rounds a small float to a whole number."""
 
+MAGIC_BITS = 0x4B400000
+"""The bits of MAGIC, which count whole numbers near to it."""
+
+MOST_NARROW = 16
+"""The largest width of integers that fit into the mantissa beside MAGIC."""
+
+BELOW_2_31 = 2147483520.0
+"""The largest f32 below 2^31."""
+
 SIXTEENTHS = 786432.0
 """1.5 * 2^19: adding and subtracting it rounds a small float to a multiple of 1/16."""
+
+LOG = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
+"""(log(1 + m) - m + m^2 / 2) / m^3 (Cephes), highest power first."""
+
+EXP_MINUS_1 = (
+    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+    5.0000001201e-1,
+)  # fmt: skip
+"""(exp(r) - 1 - r) / r^2 on [-ln2/2, ln2/2] (Cephes), highest power first."""
 
 POWERS = tuple(2.0 ** (i / 16) for i in range(16))
 
@@ -107,6 +132,30 @@ def exp(f: Formula, x: SSAValue) -> SSAValue:
     return f.ldexp(p, n)
 
 
+def exp2(f: Formula, x: SSAValue) -> SSAValue:
+    """exp2(x)  =>  p((x - n) ln2) * 2^n, n = round(x)"""
+    x = f.clamp(x, -151.0, 129.0)
+    n = f.sub(f.add(x, MAGIC), MAGIC)
+    r = f.mul(f.sub(x, n), 0.6931471805599453)
+    return f.ldexp(f.horner(r, (*EXP_MINUS_1, 1.0, 1.0)), n)
+
+
+def expm1(f: Formula, x: SSAValue) -> SSAValue:
+    """
+    expm1(x)  =>  2 (t q(r) + (t - 1/2)), t = 2^(n - 1), with n and r of exp
+
+    Half of 2^n, because 2^128 is infinite although the result need not be.
+    """
+    bounded = f.clamp(x, -104.0, 89.0)
+    n = f.sub(f.add(f.mul(bounded, 1.4426950408889634), MAGIC), MAGIC)
+    r = f.sub(f.sub(bounded, f.mul(n, 0.693359375)), f.mul(n, -2.12194440e-4))
+    q = f.add(f.mul(f.horner(r, EXP_MINUS_1), f.mul(r, r)), r)
+    t = f.ldexp(f.number(1.0), f.sub(n, 1.0))
+    y = f.mul(f.add(f.mul(t, q), f.sub(t, 0.5)), 2.0)
+    # Half of a subnormal number is rounded, and a zero has the sign of x.
+    return f.select(f.less(f.absolute(x), 1e-8), x, y)
+
+
 def tanh(f: Formula, x: SSAValue) -> SSAValue:
     """tanh(x)  =>  sign(x) t(|x|), t(y) = y + y^3 p(y^2) when small, else 1 - 2 / (exp(2y) + 1)"""
     size = f.absolute(x)
@@ -141,7 +190,46 @@ def erf(f: Formula, x: SSAValue) -> SSAValue:
 
 
 def log(f: Formula, x: SSAValue) -> SSAValue:
-    """log(x)  =>  log(m) + e ln2 with x = m 2^e, sqrt(1/2) <= m < sqrt(2)"""
+    """log(x)  =>  log(1 + m) + e ln2 with x = (1 + m) 2^e, sqrt(1/2) <= 1 + m < sqrt(2)"""
+    m, e = _mantissa(f, x)
+    z = f.mul(m, m)
+    y = f.mul(f.mul(f.horner(m, LOG), m), z)
+    y = f.sub(f.add(y, f.mul(e, -2.12194440e-4)), f.mul(z, 0.5))
+    y = f.add(f.add(m, y), f.mul(e, 0.693359375))
+    return _ends_of_log(f, x, y)
+
+
+def log2(f: Formula, x: SSAValue) -> SSAValue:
+    """log2(x)  =>  log(1 + m) log2(e) + e"""
+    m, e = _mantissa(f, x)
+    # log2(e) - 1 apart, so that the product does not round what is near to m.
+    y = _log_of_mantissa(f, m)
+    return _ends_of_log(f, x, f.add(f.add(f.mul(y, 0.44269504088896340), y), e))
+
+
+def log10(f: Formula, x: SSAValue) -> SSAValue:
+    """log10(x)  =>  log(1 + m) log10(e) + e log10(2)"""
+    m, e = _mantissa(f, x)
+    y = f.mul(_log_of_mantissa(f, m), 0.43429448190325176)
+    y = f.add(f.add(y, f.mul(e, 4.605038981195214e-06)), f.mul(e, 0.301025390625))
+    return _ends_of_log(f, x, y)
+
+
+def log1p(f: Formula, x: SSAValue) -> SSAValue:
+    """log1p(x)  =>  log(u) + (x - (u - 1)) / u, u = 1 + x"""
+    one, zero = f.number(1.0), f.number(0.0)
+    u = f.add(x, one)
+    lost = f.div(f.sub(x, f.sub(u, one)), u)
+    # At -1 and at infinity the quotient is not a number.
+    y = log(f, u)
+    inner = f.select(f.less(u, float("inf")), f.add(y, lost), y)
+    y = f.select(f.less(zero, u), inner, y)
+    # The sign of a zero; log1p(x) has the sign of x.
+    return f.with_sign(f.absolute(y), x)
+
+
+def _mantissa(f: Formula, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Returns m and e with x = (1 + m) 2^e and sqrt(1/2) <= 1 + m < sqrt(2), for x > 0."""
     tiny = f.less(x, 1.17549435e-38)
     scaled = f.select(tiny, f.mul(x, 8388608.0), x)
     bits = f.bits(scaled)
@@ -153,18 +241,18 @@ def log(f: Formula, x: SSAValue) -> SSAValue:
     e = f.select(tiny, f.sub(e, 23.0), e)
     below = f.less(m, 0.707106781186547524)
     e = f.select(below, f.sub(e, 1.0), e)
-    m = f.sub(f.select(below, f.add(m, m), m), 1.0)
+    return f.sub(f.select(below, f.add(m, m), m), 1.0), e
+
+
+def _log_of_mantissa(f: Formula, m: SSAValue) -> SSAValue:
+    """log(1 + m)  =>  m - m^2 / 2 + m^3 p(m)"""
     z = f.mul(m, m)
-    p = f.horner(
-        m,
-        (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-         -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
-    )  # fmt: skip
-    y = f.mul(f.mul(p, m), z)
-    y = f.sub(f.add(y, f.mul(e, -2.12194440e-4)), f.mul(z, 0.5))
-    y = f.add(f.add(m, y), f.mul(e, 0.693359375))
-    infinity = f.number(float("inf"))
-    y = f.select(f.less(x, infinity), y, x)
+    return f.add(m, f.sub(f.mul(f.mul(f.horner(m, LOG), m), z), f.mul(z, 0.5)))
+
+
+def _ends_of_log(f: Formula, x: SSAValue, y: SSAValue) -> SSAValue:
+    """Returns y, the logarithm of a positive x, or that of another x."""
+    y = f.select(f.less(x, f.number(float("inf"))), y, x)
     zero = f.number(0.0)
     y = f.select(f.less(zero, x), y, f.div(f.number(-1.0), zero))
     return f.select(f.less(x, zero), f.number(float("nan")), _nan_kept(f, x, y))
@@ -172,13 +260,7 @@ def log(f: Formula, x: SSAValue) -> SSAValue:
 
 def _nan_kept(f: Formula, x: SSAValue, y: SSAValue) -> SSAValue:
     """Returns y, or NaN if x is NaN. Adding x * 0 instead would turn infinities into NaN."""
-    op = arith.CmpfOp.create(
-        operands=[x, x],
-        result_types=[f.kind(i1)],
-        properties={"predicate": IntegerAttr(14, 64), "fastmath": arith.FastMathFlagsAttr("none")},
-    )
-    Rewriter.insert_op(op, f.point)
-    return f.select(op.results[0], x, y)
+    return f.select(f.is_nan(x), x, y)
 
 
 def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
@@ -236,9 +318,50 @@ def pick(op: Operation) -> SSAValue | None:
     return f.select(f.less(y, x) if isinstance(op, arith.MaxnumfOp) else f.less(x, y), x, y)
 
 
+def to_int(op: Operation) -> SSAValue | None:
+    """
+    fptosi(x : vector of f32), fptoui  =>  trunc(clamp(x)) as an integer
+
+    What is out of range becomes the nearest integer, NaN becomes 0. Left alone are scalars, and
+    unsigned integers of 32 bits and integers of 64.
+    """
+    (x,), kind = op.operands, op.results[0].type
+    if not isinstance(kind, VectorType) or not isinstance(kind.element_type, IntegerType):
+        return None
+    assert isinstance(x.type, VectorType)
+    width, signed = kind.element_type.width.data, isinstance(op, arith.FPToSIOp)
+    if not isinstance(x.type.element_type, Float32Type) or not 1 < width <= 32:
+        return None
+    if width > MOST_NARROW and not signed:
+        return None
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    f = Formula(op)
+    number = f.select(f.is_nan(x), f.number(0.0), x)
+    if width <= MOST_NARROW:
+        whole = _small_int(f, f.trunc(f.clamp(number, low, high)))
+        return f.insert(arith.TruncIOp(whole, kind))
+    whole = f.trunc(f.clamp(number, low, BELOW_2_31))
+    upper = f.trunc(f.mul(whole, 2.0**-16))
+    lower = _small_int(f, f.sub(whole, f.mul(upper, 2.0**16)))
+    upper = f.int_op(arith.ShLIOp, _small_int(f, upper), f.integer(16))
+    return f.select(
+        f.less(f.number(BELOW_2_31), number), f.integer(high), f.int_op(arith.AddiOp, upper, lower)
+    )
+
+
+def _small_int(f: Formula, whole: SSAValue) -> SSAValue:
+    """whole : f32  =>  bits(whole + 1.5 * 2^23) - bits(1.5 * 2^23), for magnitudes below 2^22"""
+    return f.int_op(arith.SubiOp, f.bits(f.add(whole, MAGIC)), f.integer(MAGIC_BITS))
+
+
 FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.exp": exp,
+    "math.exp2": exp2,
+    "math.expm1": expm1,
     "math.log": log,
+    "math.log10": log10,
+    "math.log1p": log1p,
+    "math.log2": log2,
     "math.tanh": tanh,
     "math.erf": erf,
     "math.rsqrt": rsqrt,
@@ -264,6 +387,8 @@ def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
     """Expands one op; returns its replacement, or None to keep the op."""
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
+    if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
+        return to_int(op)
     if op.name not in FORMULAS and op.name not in ("math.powf", "math.fpowi"):
         return None
     kind = op.results[0].type
