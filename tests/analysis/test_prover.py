@@ -63,3 +63,17 @@ def test_guards_have_their_full_budget() -> None:
         prover.steps += 1000
     assert prover.steps - prover._begun <= ALL + 1
     assert LAST < QUICK
+
+
+def test_products_with_a_difference_are_natural() -> None:
+    """(a - 1) b c d >= 0 for a >= 1: the size of a temporary that is one row shorter."""
+    space = Space()
+    a, *others = (space.fresh(name, 0, 1 << 20) for name in "abcd")
+    space.narrow(a.newest(), 1, -1)
+    size = a - 1
+    for other in others:
+        size = size * other
+    prover = Prover(space)
+    prover.begin()
+    assert prover.holds(size + 63)
+    assert not prover.holds(size - 1)
