@@ -1808,4 +1808,12 @@ MUTANTS = (
         "max(left // SHARE, SHARE)) if False else left",
         ("tests/analysis/test_prover.py",),
     ),
+    Mutant(
+        "A230",
+        "a result that PyTorch makes a view again by its offset is at offset 0",
+        "irees/frontends/torch/graphs.py",
+        "order = None if i in views else memory_order(fake)",
+        "order = memory_order(fake)",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
 )
