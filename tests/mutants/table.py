@@ -1816,4 +1816,12 @@ MUTANTS = (
         "order = memory_order(fake)",
         ("tests/frontends/test_torch_compile.py",),
     ),
+    Mutant(
+        "A231",
+        "the decomposition of f(x, x) serves f(x, y)",
+        "irees/frontends/torch/decomposing.py",
+        "return target, described, str(spec), repeats",
+        "return target, described, str(spec)",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
 )

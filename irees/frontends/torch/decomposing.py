@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from irees.errors import UnsupportedError
 
-from . import metas, primitives
+from . import foreach, metas, primitives
 from .calls import LOWERINGS
 
 aten = torch.ops.aten
@@ -36,6 +36,8 @@ def full_table() -> dict[Any, Any]:
 
     table = {**decomposition_table, **dict(torch.export.default_decompositions().items())}
     for op, function in select_decomp_table().items():
+        table.setdefault(op, function)
+    for op, function in foreach.decompositions().items():
         table.setdefault(op, function)
     return {**table, **metas.COMPOSITES, **primitives.DECOMPOSITIONS}
 
@@ -110,7 +112,10 @@ def _key(target: Any, args: Any, kwargs: Any) -> Any:
         else (type(x).__name__, str(x))
         for x in leaves
     )
-    return target, described, str(spec)
+    # The trace of f(x, x) reads only one of its inputs, so it is not that of f(x, y).
+    first: dict[int, int] = {}
+    repeats = tuple(first.setdefault(id(x), i) for i, x in enumerate(leaves) if is_input(x))
+    return target, described, str(spec), repeats
 
 
 def _is_symbolic(args: Any, kwargs: Any) -> bool:
