@@ -230,3 +230,18 @@ def test_a_shorter_temporary_of_rank_4_has_room():
     x = torch.randn(2, 3, 6, 7)
     compiled = torch.compile(padded, backend="irees", dynamic=True, options={"fallback": False})
     torch.testing.assert_close(compiled(x), padded(x))
+
+
+def test_powers_of_two_of_a_size():
+    def scaled(x):
+        return x * 2 ** x.shape[0], torch.arange(4 ** (x.shape[0] - 1))
+
+    program = irees.compile(
+        scaled, (torch.ones(3),), dynamic_shapes=({0: Dim.DYNAMIC},), target="reference"
+    )
+    for n in (3, 1, 5):
+        torch.testing.assert_close(program(torch.ones(n)), scaled(torch.ones(n)))
+    with pytest.raises(irees.errors.UnsupportedError, match="3 to the power of a size"):
+        irees.compile(
+            lambda x: x * 3 ** x.shape[0], (torch.ones(3),), dynamic_shapes=({0: Dim.DYNAMIC},)
+        )
