@@ -33,7 +33,9 @@ def restrided(value: torch.Tensor, offset: int, strides: Sequence[int]) -> torch
     extent = sum((n - 1) * s for n, s in zip(stored.shape, strides)) + 1 if stored.numel() else 0
     memory = torch.empty(offset + extent, dtype=value.dtype)
     memory.as_strided(stored.shape, strides, offset).copy_(stored)
-    return memory.as_strided(value.shape, strides, offset)
+    # A view of `memory` would not do: AOT autograd repeats views with the base that they name.
+    result = torch.empty(0, dtype=value.dtype)
+    return result.set_(memory.untyped_storage(), offset, value.shape, strides)  # type: ignore
 
 
 class Argument:

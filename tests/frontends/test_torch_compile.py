@@ -567,3 +567,18 @@ def test_checks_that_are_effects_are_compiled():
     torch.testing.assert_close(compiled(torch.linalg.inv, fallback=False)(x), x / 4)
     with pytest.raises(irees.errors.RuntimeTrap):
         compiled(torch.linalg.inv, fallback=False)(torch.zeros(3, 3))
+
+
+COMPLEX = {
+    "parts": lambda x: (x.imag[:, x.shape[1] // 2 :], torch.view_as_real(x)[:, x.shape[1] // 2 :]),
+    "conjugate": lambda x: x[x.shape[0] // 2 :].conj(),
+}
+
+
+@pytest.mark.parametrize("case", COMPLEX)
+def test_views_of_complex_arguments_of_dynamic_sizes(case):
+    function = COMPLEX[case]
+    run = torch.compile(function, backend="irees", dynamic=True)
+    for rows in (4, 7):
+        x = torch.randn(rows, 6, dtype=torch.complex64)
+        torch.testing.assert_close(run(x), function(x))

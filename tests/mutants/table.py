@@ -1824,4 +1824,12 @@ MUTANTS = (
         "return target, described, str(spec)",
         ("tests/frontends/test_torch_operators.py",),
     ),
+    Mutant(
+        "A232",
+        "a conjugate view of an argument of dynamic size is made again without its conjugation",
+        "irees/frontends/torch/graphs.py",
+        "if value.is_conj() or value.is_neg():",
+        "if False:",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
 )

@@ -255,18 +255,22 @@ def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, An
 
     AOT autograd replaces such an output by a view of the other tensor. It repeats the operators
     that made the view if they have no symbolic size; else it reads size, strides and offset off the
-    result.
+    result. These do not tell a conjugate view. Raises UnsupportedError for one.
     """
     given = [node.meta.get("val") for node in placeholders]
     if not any(isinstance(value, torch.SymInt) for value in given):
         return {}
     owners = [_storage(value) for value in (*given, *outputs) if isinstance(value, torch.Tensor)]
-    return {
-        i: value.storage_offset()
-        for i, value in enumerate(outputs)
-        if isinstance(value, torch.Tensor) and owners.count(_storage(value)) > 1
-        if not isinstance(value.storage_offset(), int) or value.storage_offset()
-    }
+    found: dict[int, Any] = {}
+    for i, value in enumerate(outputs):
+        if not isinstance(value, torch.Tensor) or owners.count(_storage(value)) == 1:
+            continue
+        if value.is_conj() or value.is_neg():
+            raise UnsupportedError("a result that is a conjugate view of dynamic size")
+        offset = value.storage_offset()
+        if not isinstance(offset, int) or offset:
+            found[i] = offset
+    return found
 
 
 def _storage(value: torch.Tensor) -> int:
