@@ -8,7 +8,7 @@ sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,13 +25,17 @@ from irees.runtime.signature import draw_seeds
 from irees.runtime.torch_tensors import address_of
 
 
-def restrided(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """A copy with these strides."""
+def restrided(value: torch.Tensor, offset: int, strides: Sequence[int]) -> torch.Tensor:
+    """A copy with these strides, at an offset in its storage."""
     # Elements of an expanded dim alias: write the first one, then expand again.
     first = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
     stored = value[first]
-    copy = torch.empty_strided(stored.shape, strides, dtype=value.dtype).copy_(stored)
-    return copy if 0 not in strides else copy.expand(value.shape)
+    extent = sum((n - 1) * s for n, s in zip(stored.shape, strides)) + 1 if stored.numel() else 0
+    memory = torch.empty(offset + extent, dtype=value.dtype)
+    memory.as_strided(stored.shape, strides, offset).copy_(stored)
+    # A view of `memory` would not do: AOT autograd repeats views with the base that they name.
+    result = torch.empty(0, dtype=value.dtype)
+    return result.set_(memory.untyped_storage(), offset, value.shape, strides)  # type: ignore
 
 
 class Argument:
@@ -128,8 +132,11 @@ class GraphCall:
         value = result[1] if isinstance(result, tuple) else found[result]
         if order is not None:
             return value.permute(order)
-        strides = self.program.strided.get(number)
-        return value if strides is None else restrided(value, strides)
+        counts = self.program.strided.get(number)
+        if counts is None:
+            return value
+        offset, *strides = (n if isinstance(n, int) else int(found[n.result]) for n in counts)
+        return restrided(value, offset, strides)
 
 
 def compile_graph(

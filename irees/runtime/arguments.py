@@ -370,3 +370,20 @@ def zeros_or_random(spec: TensorSpec | ScalarSpec, random: np.random.Generator) 
     if spec.dtype.kind in "biu" or spec.dtype.name.startswith(("int", "uint")):
         return np.zeros(shape, spec.dtype)
     return random.standard_normal(shape).astype(spec.dtype)
+
+
+def refuse_overlap(value: Any, label: str) -> None:
+    """Raises ArgumentError if elements of an array may share memory (an expanded tensor)."""
+    if isinstance(value, np.ndarray):
+        strides, extent = value.strides, value.itemsize
+    else:
+        strides, extent = value.stride(), 1
+    if 0 in value.shape:
+        return
+    for step, count in sorted((abs(s), n) for n, s in zip(value.shape, strides, strict=True)):
+        if count > 1 and step < extent:
+            raise ArgumentError(
+                f"{label} is written to by the program, but some of its elements share memory",
+                hint="pass a copy",
+            )
+        extent += (count - 1) * step

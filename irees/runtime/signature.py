@@ -201,6 +201,8 @@ class Signature:
         for i, tree in enumerate(self.positional):
             name = self.parameters[i] if i < len(self.parameters) else f"args[{i}]"
             if i < len(args):
+                if name in kwargs:
+                    raise ArgumentError(f"argument {name!r} is given twice")
                 pairs.append((tree, args[i], name))
             elif name in kwargs:
                 pairs.append((tree, kwargs.pop(name), name))
@@ -360,6 +362,10 @@ def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 def write_into(target: Any, value: Any, path: str) -> None:
     """Copies a new value into an argument. Raises ArgumentError if it is not writable."""
+    from irees.runtime.arguments import refuse_overlap
+
+    if isinstance(target, np.ndarray) or hasattr(target, "stride"):
+        refuse_overlap(target, path)
     try:
         if isinstance(target, np.ndarray):
             np.copyto(target, _as_numpy(value))

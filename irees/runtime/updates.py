@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irees.errors import ArgumentError
-from irees.runtime.arguments import check_copy
+from irees.runtime.arguments import check_copy, refuse_overlap
 from irees.runtime.torch_tensors import address_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def _array(found: Writable, number: int, value: np.ndarray[Any, Any], label: str
     if not value.flags.writeable:
         raise ArgumentError(f"{label} is written to by the program, but is read-only")
     if not value.flags.carray or not value.dtype.isnative:
+        refuse_overlap(value, label)
         check_copy(value.size * value.dtype.itemsize, label)
         found.arguments[number] = np.array(value, value.dtype.newbyteorder("="), order="C")
         found.copies.append((value, found.arguments[number]))
@@ -93,6 +94,7 @@ def _tensor(found: Writable, number: int, value: Any, label: str) -> None:
         if not value.is_inference():
             found.tensors.append(value)
         return
+    refuse_overlap(value, label)
     check_copy(value.numel() * value.element_size(), label)
     found.arguments[number] = value.detach().resolve_conj().resolve_neg().contiguous().clone()
     found.copies.append((value.detach(), found.arguments[number]))

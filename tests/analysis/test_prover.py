@@ -91,3 +91,17 @@ def test_a_quotient_of_a_sum_has_the_rounded_bound_of_its_parts() -> None:
     room = -tile * 1792 + 3360
     assert prover.prove(room - place - 1) is not None
     assert prover.prove(room - place - 18) is None
+
+
+def test_products_with_a_difference_are_natural() -> None:
+    """(a - 1) b c d >= 0 for a >= 1: the size of a temporary that is one row shorter."""
+    space = Space()
+    a, *others = (space.fresh(name, 0, 1 << 20) for name in "abcd")
+    space.narrow(a.newest(), 1, -1)
+    size = a - 1
+    for other in others:
+        size = size * other
+    prover = Prover(space)
+    prover.begin()
+    assert prover.holds(size + 63)
+    assert not prover.holds(size - 1)

@@ -512,3 +512,73 @@ def test_counted_sizes_are_strides_of_results():
         result, expected = function(x, each), selected(x, each)
         assert torch.equal(result, expected)
         assert result.stride() == expected.stride()
+
+
+def _later_half(x):
+    return x.chunk(2, 0)[1], x[:, x.shape[1] // 2 :], x.select(1, x.shape[1] - 1)
+
+
+def _written_half(x):
+    half = x[:, x.shape[1] // 2 :]
+    half.add_(1)
+    return half, half[0]
+
+
+@pytest.mark.parametrize("function", [_later_half, _written_half])
+def test_views_of_arguments_of_dynamic_sizes_have_their_offset(function):
+    """PyTorch makes such a result again from the argument, by its strides and offset."""
+    run = compiled_dynamic(function)
+    for rows in (4, 6):
+        x = torch.randn(rows, 5, 3)
+        given = x.clone()
+        found, expected = run(given), function(x)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(given, x)
+        for mine, other in zip(found, expected):
+            assert mine.stride() == other.stride()
+            assert mine.storage_offset() == other.storage_offset()
+
+
+def compiled_dynamic(function):
+    return torch.compile(function, backend="irees", dynamic=True, options={"fallback": False})
+
+
+DYNAMIC = {
+    "symbolic strides": lambda x: (x.expand(3, *x.shape), x.diagonal(), (x + 1)[:, 1:]),
+    "circular": lambda x: nn.functional.pad(x, (1, 2), mode="circular"),
+    "up": lambda x: nn.functional.conv_transpose1d(x, torch.ones(5, 2, 4), stride=2, padding=1),
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(x, x, x),
+    "frequencies": lambda x: torch.fft.fftfreq(x.shape[2], 0.5) + x,
+}
+
+
+@pytest.mark.parametrize("case", DYNAMIC)
+def test_nothing_of_dynamic_sizes_runs_in_pytorch(case):
+    function = DYNAMIC[case]
+    run = compiled_dynamic(function)
+    for rows, columns in ((2, 7), (4, 9)):
+        x = torch.randn(rows, 5, columns)
+        torch.testing.assert_close(run(x), function(x))
+
+
+def test_checks_that_are_effects_are_compiled():
+    """AOT autograd orders the check of `inv` by a token, which is None in calls."""
+    x = torch.eye(3) * 2
+    torch.testing.assert_close(compiled(torch.linalg.inv, fallback=False)(x), x / 4)
+    with pytest.raises(irees.errors.RuntimeTrap):
+        compiled(torch.linalg.inv, fallback=False)(torch.zeros(3, 3))
+
+
+COMPLEX = {
+    "parts": lambda x: (x.imag[:, x.shape[1] // 2 :], torch.view_as_real(x)[:, x.shape[1] // 2 :]),
+    "conjugate": lambda x: x[x.shape[0] // 2 :].conj(),
+}
+
+
+@pytest.mark.parametrize("case", COMPLEX)
+def test_views_of_complex_arguments_of_dynamic_sizes(case):
+    function = COMPLEX[case]
+    run = torch.compile(function, backend="irees", dynamic=True)
+    for rows in (4, 7):
+        x = torch.randn(rows, 6, dtype=torch.complex64)
+        torch.testing.assert_close(run(x), function(x))

@@ -162,3 +162,86 @@ def test_images_of_any_size_are_resized_with_antialiasing(mode, how):
     for size in ((20, 31), (16, 17), (64, 100), (33, 17)):
         x = torch.rand(2, 3, *size)
         torch.testing.assert_close(program(x), resized(x), rtol=1e-5, atol=1e-5)
+
+
+def _depthwise(x, w):
+    return functional.conv1d(x, w, groups=x.shape[1])
+
+
+def _grouped_heads(q, k):
+    return functional.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+
+
+CHANNELS = {
+    "convolution": (lambda x, w: functional.conv1d(x, w), [(2, 6, 10), (4, 6, 3)], [(1, 3, 9), (8, 3, 4)]),
+    "depthwise": (_depthwise, [(2, 6, 10), (6, 1, 3)], [(1, 5, 9), (5, 1, 4)]),
+    "groups": (
+        lambda x, w: functional.conv1d(x, w, groups=2, stride=2, padding=1),
+        [(2, 6, 10), (6, 3, 3)],
+        [(1, 8, 9), (8, 4, 4)],
+    ),
+    "group norm": (
+        lambda x, _: functional.group_norm(x, 2), [(2, 8, 5), (1, 2)], [(3, 4, 7), (1, 2)]
+    ),
+    "heads": (_grouped_heads, [(2, 8, 5, 4), (2, 2, 6, 4)], [(1, 6, 3, 4), (1, 3, 7, 4)]),
+    "inverse transform": (
+        lambda x, _: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[-1]), [(3, 8), (1, 2)],
+        [(4, 5), (1, 2)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CHANNELS)
+def test_channels_heads_and_kernels_may_be_dynamic(case):
+    function, shapes, others = CHANNELS[case]
+    last = 3 if case == "heads" else 9
+    dims = tuple({i: Dim.AUTO for i in range(min(len(s), last))} for s in shapes)
+    example = tuple(map(torch.randn, shapes))
+    program = irees.compile(function, example, dynamic_shapes=dims, target="reference")
+    for args in (example, tuple(map(torch.randn, others))):
+        torch.testing.assert_close(program(*args), function(*args))
+
+
+def test_kernels_that_must_be_known_are_refused_by_name():
+    def up(x, w):
+        return functional.conv_transpose1d(x, w, stride=2)
+
+    args = torch.randn(2, 3, 10), torch.randn(3, 2, 4)
+    with pytest.raises(irees.errors.UnsupportedError, match="kernel of dynamic size"):
+        irees.compile(up, args, dynamic_shapes=({}, {2: Dim.DYNAMIC}))
+
+
+def test_matrices_of_any_shape_have_singular_values():
+    def product(x):
+        u, s, vh = torch.linalg.svd(x, full_matrices=False)
+        return (u * s) @ vh, s
+
+    dims = ({0: Dim.DYNAMIC, 1: Dim.DYNAMIC},)
+    program = irees.compile(product, (torch.randn(3, 5),), dynamic_shapes=dims)
+    for shape in ((3, 5), (5, 2), (4, 4)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(program(x), product(x))
+
+
+def test_a_shorter_temporary_of_rank_4_has_room():
+    def padded(x):
+        return functional.pad(x, (-1, 2, 1, -2), mode="replicate")
+
+    x = torch.randn(2, 3, 6, 7)
+    compiled = torch.compile(padded, backend="irees", dynamic=True, options={"fallback": False})
+    torch.testing.assert_close(compiled(x), padded(x))
+
+
+def test_powers_of_two_of_a_size():
+    def scaled(x):
+        return x * 2 ** x.shape[0], torch.arange(4 ** (x.shape[0] - 1))
+
+    program = irees.compile(
+        scaled, (torch.ones(3),), dynamic_shapes=({0: Dim.DYNAMIC},), target="reference"
+    )
+    for n in (3, 1, 5):
+        torch.testing.assert_close(program(torch.ones(n)), scaled(torch.ones(n)))
+    with pytest.raises(irees.errors.UnsupportedError, match="3 to the power of a size"):
+        irees.compile(
+            lambda x: x * 3 ** x.shape[0], (torch.ones(3),), dynamic_shapes=({0: Dim.DYNAMIC},)
+        )

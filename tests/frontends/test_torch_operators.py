@@ -211,3 +211,13 @@ def test_indices_without_elements_may_have_any_rank(target):
     x, at = torch.randn(5), torch.zeros(2, 0, dtype=torch.long)
     got = irees.compile(lambda x, at: torch.gather(x, 0, at), (x, at), target=target)(x, at)
     assert tuple(got.shape) == (2, 0)
+
+
+@pytest.mark.parametrize("function", [torch.kron, torch.nn.functional.pairwise_distance])
+def test_an_operator_of_one_tensor_twice_is_another_operator(function):
+    """The decomposition of f(x, x) is cached, but is not that of f(x, y)."""
+    x, y = torch.randn(2, 3, 7), torch.randn(2, 3, 7)
+    twice = irees.compile(lambda a: function(a, a), (x,), target="reference")
+    torch.testing.assert_close(twice(x), function(x, x))
+    program = irees.compile(lambda a, b: function(a, b), (x, y), target="reference")
+    torch.testing.assert_close(program(x, y), function(x, y))

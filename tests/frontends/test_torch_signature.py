@@ -125,6 +125,8 @@ def test_functions_dataclasses_and_an_argument_that_is_given_twice():
     assert isinstance(found, Pair)
     assert found.count == 2
     torch.testing.assert_close(found.product, torch.full_like(X, -1))
+    with pytest.raises(ArgumentError, match="'a' is given twice"):
+        program(X, X, a=X)
 
 
 def test_dynamic_shapes_and_sizes_as_results():

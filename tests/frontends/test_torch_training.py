@@ -78,3 +78,44 @@ def test_training_follows_eager(name):
     assert mine == pytest.approx(theirs, rel=tolerance)
     for a, b in zip(model.parameters(), twin.parameters()):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+STEPPED = {
+    "adam": lambda p: torch.optim.Adam(p, 1e-2, foreach=True, amsgrad=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-2, momentum=0.9, centered=True, foreach=True),
+    "rprop": lambda p: torch.optim.Rprop(p, foreach=True),
+}
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_steps_of_optimizers_are_compiled_with_lists_of_tensors(name):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 2))
+    twin = copy.deepcopy(model)
+    losses: list[list[float]] = []
+    for each in (model, twin):
+        optimizer = STEPPED[name](each.parameters())
+        step = optimizer.step
+        if each is model:
+            step = torch.compile(step, backend="irees", options={"fallback": False})
+        losses.append([])
+        for i in range(3):
+            loss = each(torch.linspace(-1, i + 1, 24).reshape(4, 6)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            step()
+            losses[-1].append(loss.item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_weights_of_given_norm_are_trained():
+    torch._dynamo.reset()
+    model = torch.nn.utils.parametrizations.weight_norm(nn.Linear(6, 4))
+    twin = copy.deepcopy(model)
+    x = torch.linspace(-1, 1, 24).reshape(4, 6)
+    run = torch.compile(model, backend="irees", options={"fallback": False})
+    for each in (run, twin):
+        each(x).square().sum().backward()
+    for a, b in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(a.grad, b.grad)

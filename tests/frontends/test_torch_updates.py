@@ -158,3 +158,22 @@ def test_an_argument_that_is_resized_is_refused():
 
     with pytest.raises(UnsupportedError, match="resizes argument 'x'"):
         irees.compile(program, (torch.zeros(3, 4, dtype=torch.int64),), target="reference")
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_elements_that_share_memory_are_not_written(kind, target):
+    def add(x, y):
+        x.add_(y)
+
+    program = irees.compile(add, (torch.zeros(3, 4), torch.ones(3, 4)), target=target)
+    row = torch.zeros(1, 4).expand(3, 4)
+    window = torch.zeros(6).as_strided((3, 4), (1, 1))
+    if kind == "numpy":
+        window = np.lib.stride_tricks.as_strided(np.zeros(6, np.float32), (3, 4), (4, 4))
+    for x in (row, window) if kind == "torch" else (window,):
+        with pytest.raises(ArgumentError, match="elements share memory"):
+            program(x, torch.ones(3, 4))
+    turned = torch.zeros(4, 3).t()
+    program(turned, torch.ones(3, 4))
+    assert turned.sum() == 12

@@ -1808,4 +1808,28 @@ MUTANTS = (
         "max(left // SHARE, SHARE)) if False else left",
         ("tests/analysis/test_prover.py",),
     ),
+    Mutant(
+        "A230",
+        "a result that PyTorch makes a view again by its offset is at offset 0",
+        "irees/frontends/torch/graphs.py",
+        "order = None if i in views else memory_order(fake)",
+        "order = memory_order(fake)",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
+    Mutant(
+        "A231",
+        "the decomposition of f(x, x) serves f(x, y)",
+        "irees/frontends/torch/decomposing.py",
+        "return target, described, str(spec), repeats",
+        "return target, described, str(spec)",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
+    Mutant(
+        "A232",
+        "a conjugate view of an argument of dynamic size is made again without its conjugation",
+        "irees/frontends/torch/graphs.py",
+        "if value.is_conj() or value.is_neg():",
+        "if False:",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
 )

@@ -7,8 +7,11 @@ is 1. A polynomial maps monomials to nonzero coefficients.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import reduce
 from math import gcd
+from operator import and_
 
 Monomial = tuple[int, ...]
 
@@ -62,6 +65,12 @@ class Polynomial:
     def variables(self) -> set[int]:
         """Returns all variables."""
         return {v for monomial in self.terms for v in monomial}
+
+    def without_common(self) -> Polynomial:
+        """Returns the polynomial divided by all variables that are in each of its monomials."""
+        shared = reduce(and_, map(Counter, self.terms))
+        common = tuple(sorted(shared.elements()))
+        return self.divided(Polynomial({common: 1}))[0] if common else self
 
     def __add__(self, other: Polynomial | int) -> Polynomial:
         terms = dict(self.terms)

@@ -395,10 +395,15 @@ class Prover:
         return n, m
 
     def _may_be_natural(self, factor: Polynomial) -> bool:
-        """Whether a factor is nonnegative by its interval, or is a variable with scoped facts."""
+        """
+        Whether to try to prove that a factor is nonnegative: if it is by its interval, is a
+        variable with scoped facts, or is such a polynomial times variables (a b - b, for a >= 1).
+        """
         if self.space.is_nonnegative(factor):
             return True
-        return factor.single is not None and bool(self.space.scoped.get(factor.newest()))
+        if factor.single is not None:
+            return bool(self.space.scoped.get(factor.newest()))
+        return len(factor.terms) > 1 and self.space.is_nonnegative(factor.without_common())
 
     def _split(self, goal: Polynomial, newest: int, split: frozenset[int]) -> Step | None:
         variable = self.space.variables[newest]

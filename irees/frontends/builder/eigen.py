@@ -269,18 +269,42 @@ def _orthogonalized(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """
     U, s in descending order and V^H with U diag(s) V^H = x; `full` makes U and V^H square. U is the
-    Q factor of Jacobi's orthogonal columns, so it is orthonormal for any rank. Matrices of a
-    dynamic size are checked to have at least as many rows as columns.
+    Q factor of Jacobi's orthogonal columns, so it is orthonormal for any rank.
     """
+    rows, columns = x.shape[1:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return _svd_of_any_shape(b, x, full)
+    if rows < columns:
+        u, s, vh = _svd(b, transposed(b, x, conjugate=True), full)
+        return transposed(b, vh, conjugate=True), s, transposed(b, u, conjugate=True)
+    return _svd(b, x, full)
+
+
+def _svd_of_any_shape(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The SVD of matrices of dynamic sizes: that of x^H if x has more columns than rows."""
     batch, rows, columns = x.shape
-    if isinstance(rows, int) and isinstance(columns, int):
-        if rows < columns:
-            u, s, vh = svd(b, transposed(b, x, conjugate=True), full)
-            return transposed(b, vh, conjugate=True), s, transposed(b, u, conjugate=True)
-    else:
-        sizes = ((b.value(n), INDEX) for n in (rows, columns))
-        tall = b.compute(lambda n, m: n >= m, *sizes).value
-        b.check(tall, "an SVD of a dynamic size needs at least as many rows as columns")
+    pair = ((b.value(n), INDEX) for n in (rows, columns))
+    tall = b.compute(lambda n, m: n >= m, *pair).value
+
+    def chosen(yes: Tensor, no: Tensor, n: Size, m: Size) -> Tensor:
+        def element(s: Body, a: Scalar, i: Scalar, j: Scalar) -> Scalar:
+            is_tall, at = s.scalar(tall, BOOL), []
+            for t, wanted in ((yes, is_tall), (no, ~is_tall)):
+                at.append(s.extract(t, [a, wanted.where(i, 0), wanted.where(j, 0)]))
+            return is_tall.where(*at)
+
+        return b.from_function(element, [batch, n, m], x.dtype)
+
+    long, short = b.maximum(rows, columns), b.minimum(rows, columns)
+    u, sizes, vh = _svd(b, chosen(x, transposed(b, x, conjugate=True), long, short), full)
+    left, right = (transposed(b, t, conjugate=True) for t in (vh, u))
+    kept = (rows, columns) if full else (short, short)
+    return chosen(u, left, rows, kept[0]), sizes, chosen(vh, right, kept[1], columns)
+
+
+def _svd(b: Builder, x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The SVD of matrices with at least as many rows as columns."""
+    batch, rows, columns = x.shape
     part, kept = x.dtype.part, rows if full else columns
     if is_empty(rows, columns):
         units = [identity(b, x.dtype, [batch, n, m]) for n, m in ((rows, kept), (columns, columns))]

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from .core import Builder, Size, Tensor, projection
+from .core import Builder, Size, Tensor, projection, same
 from .dtypes import BOOL, I64, INDEX, DType
 from .scalars import Body, Scalar
 from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
@@ -19,10 +19,10 @@ from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update
 class Windows:
     """
     Window geometry per spatial dim: kernel size, stride, dilation, and padding before (`low`) and
-    after (`high`).
+    after (`high`). Only `convolution` with given result dims takes kernels of dynamic size.
     """
 
-    kernel: tuple[int, ...]
+    kernel: tuple[Size, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
     low: tuple[int, ...]
@@ -35,7 +35,9 @@ class Windows:
 
     def extent(self, i: int) -> int:
         """The number of elements that a window spans, including dilation."""
-        return self.dilation[i] * (self.kernel[i] - 1) + 1
+        kernel = self.kernel[i]
+        assert isinstance(kernel, int)
+        return self.dilation[i] * (kernel - 1) + 1
 
     def outputs(self, b: Builder, sizes: Sequence[Size]) -> list[Size]:
         """The number of windows along each spatial dim."""
@@ -66,7 +68,7 @@ def convolution(
     x: Tensor,
     weight: Tensor,
     windows: Windows,
-    groups: int = 1,
+    groups: Size = 1,
     wide: DType | None = None,
     out: Sequence[Size] | None = None,
 ) -> Tensor:
@@ -81,14 +83,13 @@ def convolution(
     outs = list(out or windows.outputs(b, x.shape[2:]))
     x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
     channels, features = x.shape[1], weight.shape[0]
-    assert isinstance(features, int)
-    assert isinstance(channels, int)
-    if groups == 1:
+    if same(groups, 1):
         return _convolve(b, x, weight, windows, wide, outs)
-    if groups == channels and features == channels:
+    if same(groups, channels) and same(features, channels):
         return _depthwise(b, x, weight, windows, wide, outs)
-    x = reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
-    weight = reshape(b, weight, [groups, features // groups, *weight.shape[1:]])
+    each = b.floordiv(features, groups)
+    x = reshape(b, x, [x.shape[0], groups, weight.shape[1], *x.shape[2:]])
+    weight = reshape(b, weight, [groups, each, *weight.shape[1:]])
     # n, g, f, o..., c, k...
     loops = 4 + 2 * n
     spatial, inner = list(range(3, 3 + n)), list(range(4 + n, 4 + 2 * n))
@@ -97,7 +98,7 @@ def convolution(
         _map(loops, [1, 2, 3 + n, *inner]),
         _map(loops, [0, 1, 2, *spatial]),
     ]
-    init = b.full(0, wide, [x.shape[0], groups, features // groups, *outs])
+    init = b.full(0, wide, [x.shape[0], groups, each, *outs])
     reduced = [i >= 3 + n for i in range(loops)]
     result = _sum_of_products(b, x, weight, init, maps, reduced, wide)
     return reshape(b, result, [x.shape[0], features, *outs])
@@ -148,7 +149,7 @@ def transposed_convolution(
     x: Tensor,
     weight: Tensor,
     windows: Windows,
-    groups: int,
+    groups: Size,
     out: Sequence[Size],
     wide: DType | None = None,
 ) -> Tensor:
@@ -173,14 +174,12 @@ def transposed_convolution(
     return convolution(b, spread, weight, dense, groups, wide, out)
 
 
-def _adjoint(b: Builder, weight: Tensor, groups: int) -> Tensor:
+def _adjoint(b: Builder, weight: Tensor, groups: Size) -> Tensor:
     """w[g * c, f, k...] as the weight [g * f, c, k...] of a convolution."""
-    channels, features = weight.shape[0], weight.shape[1]
-    assert isinstance(features, int)
-    assert isinstance(channels, int)
-    weight = reshape(b, weight, [groups, channels // groups, features, *weight.shape[2:]])
+    features, each = weight.shape[1], b.floordiv(weight.shape[0], groups)
+    weight = reshape(b, weight, [groups, each, features, *weight.shape[2:]])
     weight = transpose(b, weight, [0, 2, 1, *range(3, weight.rank)])
-    return reshape(b, weight, [groups * features, channels // groups, *weight.shape[3:]])
+    return reshape(b, weight, [b.mul(groups, features), each, *weight.shape[3:]])
 
 
 def _phases(
@@ -213,9 +212,9 @@ def _interleaved(
     b: Builder, y: Tensor, windows: Windows, counts: Sequence[Size], out: Sequence[Size]
 ) -> Tensor:
     """y[n, f * phase..., i...] as out[n, f, i * stride + phase - low...]"""
-    n, stride, features = windows.rank, windows.stride, y.shape[1]
-    assert isinstance(features, int)
-    y = reshape(b, y, [y.shape[0], features // prod(stride), *stride, *counts])
+    n, stride = windows.rank, windows.stride
+    features = b.floordiv(y.shape[1], prod(stride))
+    y = reshape(b, y, [y.shape[0], features, *stride, *counts])
     y = transpose(b, y, [0, 1, *(d for i in range(n) for d in (2 + n + i, 2 + i))])
     y = reshape(b, y, [*y.shape[:2], *(b.mul(c, s) for c, s in zip(counts, stride))])
     for i in range(n):
@@ -234,9 +233,7 @@ def _phases_as_features(b: Builder, weight: Tensor, windows: Windows) -> Tensor:
     weight = flip(b, weight, [2 + 2 * i for i in range(n)])
     phases, steps = [3 + 2 * i for i in range(n)], [2 + 2 * i for i in range(n)]
     weight = transpose(b, weight, [0, 1, *phases, *steps])
-    features = weight.shape[1]
-    assert isinstance(features, int)
-    return reshape(b, weight, [weight.shape[0], features * prod(stride), *taps])
+    return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], prod(stride)), *taps])
 
 
 def _between(b: Builder, x: Tensor, axis: int, begin: int, size: Size) -> Tensor:
@@ -443,7 +440,7 @@ def fold(
 
 
 def weight_gradient(
-    b: Builder, x: Tensor, grad: Tensor, windows: Windows, groups: int, wide: DType | None = None
+    b: Builder, x: Tensor, grad: Tensor, windows: Windows, groups: Size, wide: DType | None = None
 ) -> Tensor:
     """
     The adjoint of `convolution` with respect to the weight: out[f, c, k...] sums x[n, c, o * stride
@@ -451,11 +448,10 @@ def weight_gradient(
     """
     n, wide = windows.rank, wide or x.dtype.computed
     x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
-    channels, features = x.shape[1], grad.shape[1]
-    assert isinstance(channels, int)
-    assert isinstance(features, int)
-    x = reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
-    grad = reshape(b, grad, [grad.shape[0], groups, features // groups, *grad.shape[2:]])
+    features, channels = grad.shape[1], b.floordiv(x.shape[1], groups)
+    each = b.floordiv(features, groups)
+    x = reshape(b, x, [x.shape[0], groups, channels, *x.shape[2:]])
+    grad = reshape(b, grad, [grad.shape[0], groups, each, *grad.shape[2:]])
     # g, f, c, k..., n, o...
     loops = 4 + 2 * n
     inner, spatial = list(range(3, 3 + n)), list(range(4 + n, 4 + 2 * n))
@@ -464,10 +460,10 @@ def weight_gradient(
         _map(loops, [3 + n, 0, 1, *spatial]),
         _map(loops, [0, 1, 2, *inner]),
     ]
-    init = b.full(0, wide, [groups, features // groups, channels // groups, *windows.kernel])
+    init = b.full(0, wide, [groups, each, channels, *windows.kernel])
     reduced = [i >= 3 + n for i in range(loops)]
     result = _sum_of_products(b, x, grad, init, maps, reduced, wide)
-    return reshape(b, result, [features, channels // groups, *windows.kernel])
+    return reshape(b, result, [features, channels, *windows.kernel])
 
 
 def unfold(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:

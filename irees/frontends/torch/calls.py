@@ -141,6 +141,17 @@ class Call:
         """The error for arguments that the lowering does not support."""
         return UnsupportedError(what, op=str(self.target))
 
+    def static(self, sizes: Sequence[Size], what: str) -> tuple[int, ...]:
+        """Sizes as ints. Raises UnsupportedError if one of them is dynamic."""
+        known = tuple(size for size in sizes if isinstance(size, int))
+        if len(known) == len(sizes):
+            return known
+        raise UnsupportedError(
+            f"a {what} of dynamic size is not supported by this operator",
+            op=str(self.target),
+            hint=f"leave the dims of the {what} out of dynamic_shapes",
+        )
+
     # --- operands ---
 
     def tensor(self, value: Operand, dtype: DType | None = None) -> Tensor:

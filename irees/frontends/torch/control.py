@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.fx.node import map_arg
 from torch.utils._pytree import tree_leaves
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
@@ -20,7 +21,7 @@ from irees.errors import UnsupportedError
 
 from ..builder import Builder, Size, Tensor, shapes
 from ..builder.dtypes import BOOL, F64, INDEX
-from .calls import Symbolic
+from .calls import Symbolic, lowering_of
 from .dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,26 @@ def lower_higher_order(importer: GraphImporter, node: torch.fx.Node, env: dict[A
         return _scan(importer, args, value)
     if name in ("map_impl", "map"):
         return _map(importer, args, value)
+    if name == "with_effects":
+        return _with_effects(importer, node, env)
     raise UnsupportedError(f"the higher-order operator {name} is not supported")
+
+
+def _with_effects(importer: GraphImporter, node: torch.fx.Node, env: dict[Any, Any]) -> Any:
+    """
+    `with_effects(token, operator, *args)` orders operators with effects by a token. Only operators
+    with a lowering are taken: checks, which stay in order without tokens.
+    """
+    target, given = node.args[1], node.args[2:]
+    if lowering_of(target) is None:
+        raise UnsupportedError(f"operator {target} with an effect has no lowering")
+    token, _, *args = importer._argument(node.args, env)
+    kwargs = importer._argument(node.kwargs, env)
+    fakes = map_arg((given, node.kwargs), lambda each: each.meta.get("val"))
+    _, *values = node.meta["val"]
+    value = values[0] if len(values) == 1 else tuple(values)
+    result = importer.operator(target, args, kwargs, fakes, value)
+    return (token, *(result if isinstance(result, tuple) else (result,)))
 
 
 _INLINED = {

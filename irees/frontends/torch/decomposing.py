@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from irees.errors import UnsupportedError
 
-from . import metas, primitives
+from . import foreach, metas, primitives
 from .calls import LOWERINGS
 
 aten = torch.ops.aten
@@ -36,6 +36,8 @@ def full_table() -> dict[Any, Any]:
 
     table = {**decomposition_table, **dict(torch.export.default_decompositions().items())}
     for op, function in select_decomp_table().items():
+        table.setdefault(op, function)
+    for op, function in foreach.decompositions().items():
         table.setdefault(op, function)
     return {**table, **metas.COMPOSITES, **primitives.DECOMPOSITIONS}
 
@@ -110,7 +112,10 @@ def _key(target: Any, args: Any, kwargs: Any) -> Any:
         else (type(x).__name__, str(x))
         for x in leaves
     )
-    return target, described, str(spec)
+    # The trace of f(x, x) reads only one of its inputs, so it is not that of f(x, y).
+    first: dict[int, int] = {}
+    repeats = tuple(first.setdefault(id(x), i) for i, x in enumerate(leaves) if is_input(x))
+    return target, described, str(spec), repeats
 
 
 def _is_symbolic(args: Any, kwargs: Any) -> bool:
@@ -122,9 +127,10 @@ def _is_symbolic(args: Any, kwargs: Any) -> bool:
 def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx.GraphModule | None:
     """
     Returns a graph that computes `target(*args, **kwargs)` with other operators, as a function of
-    the tensor arguments in order; None if PyTorch has no decomposition. Arguments are fake tensors
-    and numbers. `dynamic` has the program's traces on symbolic shapes. They are not shared between
-    programs, whose symbols have equal names but other ranges and guards.
+    the arguments that `is_input` holds for, in order; None if PyTorch has no decomposition.
+    Arguments are fake tensors and numbers. `dynamic` has the program's traces on symbolic shapes.
+    They are not shared between programs, whose symbols have equal names but other ranges and
+    guards.
     """
     key = _key(target, args, kwargs)
     traces = dynamic if _is_symbolic(args, kwargs) else _static
@@ -137,16 +143,21 @@ def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx
     return graph
 
 
+def is_input(value: Any) -> bool:
+    """Whether an argument of an operator is an input of its trace: a tensor or a dynamic number."""
+    return isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
 def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
     leaves, spec = tree_flatten((args, kwargs))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+    places = [i for i, x in enumerate(leaves) if is_input(x)]
     rules = dict(table())
     if target in full_table():
         rules[target] = full_table()[target]
 
-    def run(*tensors: Any) -> Any:
+    def run(*inputs: Any) -> Any:
         filled = list(leaves)
-        for place, each in zip(places, tensors):
+        for place, each in zip(places, inputs):
             filled[place] = each
         positional, named = tree_unflatten(filled, spec)
         function = _BY_NAME.get(target._schema.name, target)

@@ -289,10 +289,10 @@ def reason(error: BaseException) -> str:
 
 
 def user_line(error: BaseException) -> str | None:
-    """The innermost traceback line outside of PyTorch, irees and contextlib."""
+    """The innermost traceback line outside of PyTorch, sympy, irees and contextlib."""
     import traceback
 
-    ours = ("/torch/", "/irees/frontends/", "/contextlib.py")
+    ours = ("/torch/", "/sympy/", "/irees/frontends/", "/contextlib.py")
     frames = [
         f
         for f in traceback.extract_tb(error.__traceback__)

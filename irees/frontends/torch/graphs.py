@@ -24,12 +24,23 @@ from irees.errors import UnsupportedError
 from ..builder import Builder, Tensor, shapes
 from ..builder.dtypes import I64, INDEX, Float8
 from .calls import Symbolic
+from .guards import emit_lower_bounds, shape_env_of
 from .importing import GraphImporter
 from .layouts import inverse, memory_order
 from .partitioning import is_final_copy
 from .program import argument, bind_symbols, stored_elements
 
 aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A stride or an offset that depends on dynamic sizes: the number of a result, its value."""
+
+    result: int
+
+
+Count = int | Computed
 
 
 @dataclass
@@ -44,8 +55,11 @@ class GraphProgram:
     results: list[Any] = field(default_factory=list)
     """Result number of each output, or `(None, value)` for a constant."""
     result_orders: list[tuple[int, ...] | None] = field(default_factory=list)
-    strided: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Expected strides of each output that is not dense in any order of its dims."""
+    strided: dict[int, tuple[Count, ...]] = field(default_factory=dict)
+    """
+    The offset in its storage and the strides of each output that is not dense in any order of its
+    dims, or that PyTorch makes a view again by its offset.
+    """
     updates: list[tuple[int, int]] = field(default_factory=list)
     """Pairs of a result, in the placeholder's memory order, and the placeholder that it updates."""
     seeds: int = 0
@@ -62,12 +76,15 @@ def import_graph(
     program = GraphProgram(ModuleOp([]))
     placeholders = [n for n in graph_module.graph.nodes if n.op == "placeholder"]
     values = _arguments(importer, block, placeholders, constants or {}, program)
+    if (env := shape_env_of(graph_module.graph)) is not None:
+        emit_lower_bounds(importer, env)
     copies = _final_copies(graph_module)
     results = importer.run(_without(graph_module, copies), values)
     fakes = [
         n.meta.get("val") if isinstance(n, Node) else n for n in _output_of(graph_module).args[0]
     ]
-    returned = _results(importer, program, results[: len(fakes)], fakes)
+    views = _views(placeholders, fakes)
+    returned = _results(importer, program, results[: len(fakes)], fakes, views)
     orders = dict(zip(program.kept, program.orders))
     for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
         i = placeholders.index(target)
@@ -90,14 +107,6 @@ def import_graph(
     return program
 
 
-def known_strides(fake: torch.Tensor) -> tuple[int, ...]:
-    """Strides as ints. Raises UnsupportedError if they are symbolic."""
-    strides = fake.stride()
-    if not all(isinstance(s, int) for s in strides):
-        raise UnsupportedError(f"a result with symbolic strides {tuple(map(str, strides))}")
-    return strides
-
-
 def _output_of(graph_module: GraphModule) -> Node:
     return next(n for n in graph_module.graph.nodes if n.op == "output")
 
@@ -113,9 +122,12 @@ def _arguments(
     found: dict[int, Any] = {}
     arguments: list[Tensor] = []
     nodes: list[Node] = []
+    numbers: dict[int, tuple[torch.SymInt, SSAValue]] = {}
     for i, node in enumerate(placeholders):
         value = node.meta.get("val")
-        if i in constants:
+        if _is_token(node):
+            found[i] = None
+        elif i in constants:
             found[i] = importer.constants.of(constants[i], node.name)
         elif isinstance(value, torch.SymInt) and value.node.is_nested_int():
             # The ragged size of a nested tensor is a name, not a number.
@@ -124,10 +136,7 @@ def _arguments(
         elif isinstance(value, torch.SymInt):
             arg = block.insert_arg(I64.element, len(block.args))
             size = importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
-            if value.node.expr.is_Symbol:
-                importer.symbols.bind(value.node.expr, size)
-            importer.symbols.values[value.node.expr] = size
-            found[i] = size
+            numbers[i] = (value, size)
             program.kept.append(i)
             program.orders.append(None)
         elif isinstance(value, torch.Tensor):
@@ -140,7 +149,9 @@ def _arguments(
         else:
             found[i] = value
     program.elements = stored_elements(found.values(), block)
-    bind_symbols(importer, arguments, nodes, check=False)
+    sizes = [(value.node.expr, size) for value, size in numbers.values()]
+    bind_symbols(importer, arguments, nodes, sizes)
+    found.update({i: importer.symbols.size(value) for i, (value, _) in numbers.items()})
     values: list[Any] = []
     orders = dict(zip(program.kept, program.orders))
     for i in range(len(placeholders)):
@@ -149,6 +160,12 @@ def _arguments(
             value = shapes.transpose(importer.b, value, inverse(order))
         values.append(value)
     return values
+
+
+def _is_token(node: Node) -> bool:
+    """Whether a placeholder only orders operators with effects. PyTorch passes None for it."""
+    uses = [str(user.target) == "with_effects" and user.args[0] is node for user in node.users]
+    return bool(uses) and all(uses)
 
 
 class _Stored:
@@ -207,23 +224,65 @@ class _Returned:
 
 
 def _results(
-    importer: GraphImporter, program: GraphProgram, results: Sequence[Any], fakes: Sequence[Any]
-) -> _Returned:
+    importer: GraphImporter, program: GraphProgram, results: Sequence[Any], fakes: Sequence[Any],
+    views: dict[int, Any],
+) -> _Returned:  # fmt: skip
     returned = _Returned()
+    strided: dict[int, tuple[Any, ...]] = {}
     for i, (result, fake) in enumerate(zip(results, fakes, strict=True)):
         order: tuple[int, ...] | None = None
         if isinstance(result, Tensor):
-            order = memory_order(fake)
+            order = None if i in views else memory_order(fake)
             if order is None:
-                program.strided[i] = known_strides(fake)
+                strided[i] = (views.get(i, 0), *fake.stride())
             result = stored_in(importer.b, result, order)
         elif isinstance(result, SSAValue):
-            value = importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value
-            result = Symbolic(value, I64)
+            result = _number(importer, result)
         if isinstance(result, Tensor | Symbolic):
             program.results.append(returned.add(result))
         else:
             program.results.append((None, result))
         plain = order is None or order == tuple(range(len(order)))
         program.result_orders.append(None if plain else tuple(inverse(order or ())))
+    for i, counts in strided.items():
+        program.strided[i] = tuple(_count(importer, returned, n) for n in counts)
     return returned
+
+
+def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, Any]:
+    """
+    The offsets of outputs that are views of an argument or of another output, if sizes are dynamic.
+
+    AOT autograd replaces such an output by a view of the other tensor. It repeats the operators
+    that made the view if they have no symbolic size; else it reads size, strides and offset off the
+    result. These do not tell a conjugate view. Raises UnsupportedError for one.
+    """
+    given = [node.meta.get("val") for node in placeholders]
+    if not any(isinstance(value, torch.SymInt) for value in given):
+        return {}
+    owners = [_storage(value) for value in (*given, *outputs) if isinstance(value, torch.Tensor)]
+    found: dict[int, Any] = {}
+    for i, value in enumerate(outputs):
+        if not isinstance(value, torch.Tensor) or owners.count(_storage(value)) == 1:
+            continue
+        if value.is_conj() or value.is_neg():
+            raise UnsupportedError("a result that is a conjugate view of dynamic size")
+        offset = value.storage_offset()
+        if not isinstance(offset, int) or offset:
+            found[i] = offset
+    return found
+
+
+def _storage(value: torch.Tensor) -> int:
+    return value.untyped_storage()._cdata
+
+
+def _number(importer: GraphImporter, size: SSAValue) -> Symbolic:
+    """A size as a number that the function can return."""
+    return Symbolic(importer.b.compute(lambda v: v.to(I64), (size, INDEX)).value, I64)
+
+
+def _count(importer: GraphImporter, returned: _Returned, count: Any) -> Count:
+    """A stride or an offset as an int, or as one more result that computes it."""
+    size = importer.symbols.size(count)
+    return size if isinstance(size, int) else Computed(returned.add(_number(importer, size)))

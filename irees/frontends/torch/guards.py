@@ -39,9 +39,9 @@ _STRIDES = "/torch/_prims_common/__init__.py"
 """The file that computes strides and tells which tensors are contiguous."""
 
 
-def shape_env_of(exported: Any) -> Any:
-    """The ShapeEnv of an exported program; None if all sizes are static."""
-    for node in exported.graph.nodes:
+def shape_env_of(graph: Any) -> Any:
+    """The ShapeEnv of a graph; None if all sizes are static."""
+    for node in graph.nodes:
         for size in getattr(node.meta.get("val"), "shape", ()):
             if not isinstance(size, int):
                 return size.node.shape_env
@@ -53,7 +53,7 @@ class SizeChecks:
 
     def __init__(self, importer: GraphImporter, exported: Any):
         self.importer, self.exported = importer, exported
-        self.env = shape_env_of(exported)
+        self.env = shape_env_of(exported.graph)
         self.done = 0
 
     def emit_ranges(self) -> None:
@@ -83,11 +83,27 @@ class SizeChecks:
                 self._emit(expr)
 
     def _emit(self, condition: Any) -> None:
-        symbols = self.importer.symbols
-        if not condition.free_symbols <= symbols.bound.keys():
-            return  # The graph has its own checks for element counts.
-        message = f"the program is compiled for inputs with {symbols.text(condition)}"
-        self.importer.b.check(symbols.condition_of(condition), message)
+        emit_check(self.importer, condition)
+
+
+def emit_check(importer: GraphImporter, condition: Any) -> None:
+    """Emits a run-time check of a condition on sizes."""
+    symbols = importer.symbols
+    if not condition.free_symbols <= symbols.bound.keys():
+        return  # The graph has its own checks for element counts.
+    message = f"the program is compiled for inputs with {symbols.text(condition)}"
+    importer.b.check(symbols.condition_of(condition), message)
+
+
+def emit_lower_bounds(importer: GraphImporter, env: Any) -> None:
+    """
+    Checks the least value that PyTorch assumed for each bound symbol. Dynamo has checked it; the
+    proofs of accesses need it, such as `s >= 2` for a temporary of `s - 1` elements.
+    """
+    for symbol in list(importer.symbols.bound):
+        bounds = env.var_to_range.get(symbol)
+        if bounds is not None and bounds.lower.is_Integer and bounds.lower > 0:
+            emit_check(importer, sympy.Ge(symbol, bounds.lower))
 
 
 def is_free(guard: Any) -> bool:

@@ -26,7 +26,7 @@ from ..builder.dtypes import BOOL, F64, I64
 from . import lowerings
 from .calls import Call, NotLowered, Symbolic, arrange, lowering_of
 from .constants import Constants
-from .decomposing import Traces, decomposed
+from .decomposing import Traces, decomposed, is_input
 from .symbols import Symbols
 
 lowerings.load()
@@ -221,14 +221,11 @@ class GraphImporter:
 
         leaves = tree_flatten((args, kwargs))[0]
         originals = tree_flatten(fakes)[0]
-        tensors = [
-            mine for mine, fake in zip(leaves, originals, strict=True)
-            if isinstance(fake, torch.Tensor)
-        ]  # fmt: skip
+        inputs = [mine for mine, fake in zip(leaves, originals, strict=True) if is_input(fake)]
         saved = self.b.location
         location, self.location_of_decomposition = self.location_of_decomposition, saved
         try:
-            return self.run(graph, tensors)
+            return self.run(graph, inputs)
         finally:
             self.location_of_decomposition = location
             self.b.location = saved

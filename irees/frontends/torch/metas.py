@@ -102,6 +102,14 @@ def replication_pad_backward(gradient: Any, x: Any, amounts: Sequence[Any]) -> A
     return gradient
 
 
+def weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) -> tuple[Any, Any]:
+    """The gradients of v and g for the weight v * g / |v|, with a norm per index of `dim`."""
+    others = [d for d in range(v.dim()) if d != dim % v.dim()]
+    sums = (gradient * v).sum(others, keepdim=True)
+    slope = (g / norms) * (gradient - v * (sums / norms.square()))
+    return slope.to(v.dtype), (sums / norms).to(g.dtype)
+
+
 def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
     """
     sum of max(0, 1 - x[j] + x[i]) / C over each label j before the first -1 and each class i that
@@ -157,6 +165,7 @@ _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
 _replace(aten.multilabel_margin_loss_forward.default, multilabel_margin_loss_forward)
 COMPOSITES |= {
+    aten._weight_norm_interface_backward.default: weight_norm_backward,
     aten.replication_pad1d_backward.default: replication_pad_backward,
     aten.replication_pad2d_backward.default: replication_pad_backward,
     aten.replication_pad3d_backward.default: replication_pad_backward,

@@ -274,11 +274,12 @@ def bind_symbols(
     importer: GraphImporter,
     arguments: list[Tensor],
     nodes: list[torch.fx.Node],
-    check: bool = True,
+    numbers: Iterable[tuple[Any, SSAValue]] = (),
 ) -> None:
     """
-    Binds each symbol to an argument dim that equals it, and gives arguments their dims. With
-    `check`, emits run-time checks for the equalities that PyTorch assumed.
+    Binds each symbol to an argument dim that equals it, and gives arguments their dims. `numbers`
+    are sizes that are passed as numbers, each with its expression; they bind symbols that are no
+    argument's dim. Run-time checks make the equalities that PyTorch assumed known to the compiler.
     """
     b, symbols = importer.b, importer.symbols
     checks: list[tuple[SSAValue, Any, str]] = []
@@ -294,8 +295,12 @@ def bind_symbols(
                 symbols.origins[expr] = f"{node.name}.shape[{i}]"
             else:
                 checks.append((size, dim, f"dim {i} of argument {node.name!r}"))
+    for expr, size in numbers:
+        if expr.is_Symbol:
+            symbols.bind(expr, size)
+        symbols.values.setdefault(expr, size)
     _solve(importer, checks)
-    for size, dim, what in checks if check else ():
+    for size, dim, what in checks:
         expected = b.value(symbols.size(dim))
         same = b.compute(lambda x, y: x == y, (size, INDEX), (expected, INDEX)).value
         b.check(same, f"{what} must be {symbols.text(dim.node.expr)}")

@@ -107,7 +107,7 @@ class Symbols:
         rules: list[tuple[Any, Callable[[list[Size]], Size]]] = [
             (sympy.Add, fold(b.add)),
             (sympy.Mul, fold(b.mul)),
-            (sympy.Pow, self._power),
+            (sympy.Pow | sf.PowByNatural, self._power),
             (sf.FloorDiv, fold(self._floordiv)),
             (sf.CleanDiv, fold(self._floordiv)),
             (sf.Mod, fold(self._mod)),
@@ -132,11 +132,23 @@ class Symbols:
 
     def _power(self, sizes: list[Size]) -> Size:
         base, exponent = sizes
-        assert isinstance(exponent, int)
+        if not isinstance(exponent, int):
+            return self._power_of_two(base, exponent)
         result: Size = 1
         for _ in range(exponent):
             result = self.b.mul(result, base)
         return result
+
+    def _power_of_two(self, base: Size, exponent: Size) -> Size:
+        """(2^k)^n as a shift."""
+        if not isinstance(base, int) or base < 2 or base & (base - 1):
+            raise UnsupportedError(
+                f"{base} to the power of a size is not supported", hint="use a power of 2 as base"
+            )
+        bits = self.b.value(self.b.mul(exponent, base.bit_length() - 1))
+        return self.b.compute(
+            lambda n: n.body.number(1, I64).shift_left(n.to(I64)).to(INDEX), (bits, INDEX)
+        ).value
 
     def _floordiv(self, a: Size, c: Size) -> Size:
         if isinstance(a, int) and isinstance(c, int):

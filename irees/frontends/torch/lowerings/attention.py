@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...builder import Size, Tensor, contractions, reductions, shapes
+from ...builder import Scalar, Size, Tensor, contractions, reductions, same, shapes
 from ...builder.attention import attention
-from ...builder.dtypes import BOOL
+from ...builder.dtypes import BOOL, I64, INDEX
 from ..calls import Call, NotLowered, lowers
 from ..operators import aten
 
@@ -16,14 +16,22 @@ BATCH = "abcdefgh"
 """Letters of the batch dims, heads last; g numbers the queries that share a key head."""
 
 
-def scaled(call: Call, query: Tensor, given: float | None) -> float:
-    """The factor of the scores: 1 / sqrt(features) unless given."""
+def scaled(call: Call, query: Tensor, given: float | None) -> tuple[Tensor, float]:
+    """
+    The query and the factor of the scores: 1 / sqrt(features) unless given. If the number of
+    features is dynamic, the query is multiplied instead.
+    """
     width = query.shape[-1]
     if given is not None:
-        return given
-    if not isinstance(width, int):
-        raise call.unsupported("attention with a dynamic number of features and no scale")
-    return 1 / math.sqrt(width) if width else 1.0
+        return query, given
+    if isinstance(width, int):
+        return query, 1 / math.sqrt(width) if width else 1.0
+    wide = query.dtype.computed
+
+    def body(v: Scalar) -> Scalar:
+        return v.to(wide) / v.body.scalar(width, INDEX).to(I64).to(wide).sqrt()
+
+    return call.b.map(body, query, dtype=query.dtype), 1.0
 
 
 @dataclass
@@ -41,14 +49,13 @@ class Operands:
     def grouped(self) -> Operands:
         """Splits the heads of the query by those of key and value, if these are fewer."""
         b, heads = self.call.b, [t.shape[-3] for t in (self.query, self.key, self.value)]
-        if heads[0] == heads[1] == heads[2] or not all(isinstance(n, int) for n in heads):
+        if all(same(heads[0], n) for n in heads):
             return self
-        assert isinstance(heads[0], int)
-        assert isinstance(heads[1], int)
-        if heads[1] != heads[2] or heads[1] == 0 or heads[0] % heads[1]:
+        known = [n for n in heads if isinstance(n, int)]
+        if len(known) < 3 or known[1] != known[2] or known[1] == 0 or known[0] % known[1]:
             parts = (_repeat_heads(self.call, t, heads[0]) for t in (self.key, self.value))
             return Operands(self.call, self.query, *parts, self.mask)
-        group = heads[0] // heads[1]
+        group = known[0] // known[1]
 
         def split(t: Tensor) -> Tensor:
             if t.rank < 3 or t.shape[-3] != heads[0]:
@@ -120,13 +127,11 @@ def _is_one(size: Size) -> bool:
 def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
     """Repeats each head of x for its group of query heads."""
     b, mine = call.b, x.shape[-3]
-    if mine == heads:
+    if same(mine, heads):
         return x
-    assert isinstance(mine, int)
-    assert isinstance(heads, int)
     lead, tail = list(x.shape[:-2]), list(x.shape[-2:])
     wide = shapes.broadcast_to(b, shapes.reshape(b, x, [*lead, 1, *tail]),
-                               [*lead, heads // mine, *tail])  # fmt: skip
+                               [*lead, b.floordiv(heads, mine), *tail])  # fmt: skip
     return shapes.reshape(b, wide, [*lead[:-1], heads, *tail])
 
 
@@ -146,11 +151,12 @@ def scaled_dot_product_attention(
     if causal:
         mask = _causal_mask(call, query.shape[-2], key.shape[-2])
     rank = max(query.rank, key.rank, value.rank)
+    query, factor = scaled(call, query, scale)
     sides = [_of_rank(call, t, rank) for t in (query, key, value)]
     operands = Operands(call, *sides, mask)
     if enable_gqa and rank > 2:
         operands = operands.grouped()
-    result = operands.attend(scaled(call, query, scale))
+    result = operands.attend(factor)
     return shapes.reshape(call.b, result, call.shape())
 
 
@@ -172,7 +178,7 @@ def flash_attention(
         )
         return result, None
     key, value = (_repeat_heads(call, t, query.shape[-3]) for t in (key, value))
-    factor = scaled(call, query, scale)
+    query, factor = scaled(call, query, scale)
     result, scores = _with_scores(call, (query, key, value), attn_mask, causal, factor)
     sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])
     # PyTorch's shape of the logsumexp is (batch, heads, queries).

@@ -32,7 +32,7 @@ def convolution_backward(
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of x, weight and bias: two convolutions and a sum"""
     b, n = call.b, weight.rank - 2
-    kernel = tuple(int(k) for k in weight.shape[2:])  # type: ignore[arg-type]
+    kernel = call.static(weight.shape[2:], "kernel")
     low = call.spread(padding, n)
     found = Windows(kernel, call.spread(stride, n), call.spread(dilation, n), low, low)
     out = x.shape[2:]
@@ -271,8 +271,7 @@ def flash_attention_backward(
     if dropout:
         raise NotLowered
     b, rank = call.b, query.rank
-    width = query.shape[-1]
-    assert isinstance(width, int)
+    (width,) = call.static(query.shape[-1:], "feature dim")
     factor = 1 / math.sqrt(width) if scale is None else scale
     swapped = [*range(rank - 2), rank - 1, rank - 2]
     scores = contractions.matmul(b, query, shapes.transpose(b, key, swapped))

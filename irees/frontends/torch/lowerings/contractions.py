@@ -178,8 +178,8 @@ def grouped_mm(
 
 def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) -> Tensor:
     """Inserts the product of each group into the result."""
-    groups, size = offsets.shape[0], x.shape[0] if y.rank == 3 else x.shape[1]
-    assert isinstance(groups, int)
+    (groups,) = call.static(offsets.shape, "list of groups")
+    size = x.shape[0] if y.rank == 3 else x.shape[1]
     for g in range(groups):
         begin, count = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
         result = _add_group(call, result, x, y, g, begin, count)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Body, Scalar, Tensor, shapes
-from ...builder.dtypes import F64, I64, DType
+from ...builder import Body, Scalar, Size, Tensor, shapes
+from ...builder.dtypes import F64, I64, INDEX, DType
 from ..calls import Call, lowers
 from ..operators import aten
 
@@ -64,6 +64,23 @@ def arange(call: Call, *bounds: Any) -> Tensor:
         return (first + i.to(wide) * by).to(dtype)
 
     return call.b.from_function(element, call.shape(), dtype)
+
+
+@lowers(aten.fft_fftfreq.default, aten.fft_rfftfreq.default)
+def fft_frequencies(call: Call, n: Size, d: float) -> Tensor:
+    """i / (n d), where the indices i of the upper half count from -n / 2 for `fftfreq`"""
+    b, wide = call.b, call.dtype().computed
+    half = b.value(b.floordiv(b.add(n, 1), 2))
+
+    def element(s: Body, i: Scalar) -> Scalar:
+        size = s.scalar(b.value(n), INDEX).to(I64)
+        place = i.to(I64)
+        if call.target is aten.fft_fftfreq.default:
+            place = (place < s.scalar(half, INDEX).to(I64)).where(place, place - size)
+        # PyTorch multiplies by a factor that it computes in f64.
+        return place.to(wide) * (1.0 / (size.to(F64) * d)).to(wide)
+
+    return b.from_function(element, call.shape(), call.dtype())
 
 
 def _bound(call: Call, s: Body, value: Any, dtype: DType, wide: DType) -> Scalar:

@@ -85,9 +85,7 @@ def _grouped(
     means, and rstd = 1 / sqrt(var + eps).
     """
     b = call.b
-    channels = x.shape[1]
-    assert isinstance(channels, int)
-    inner = channels // groups
+    inner = b.floordiv(x.shape[1], groups)
     split = shapes.reshape(b, x, [x.shape[0], groups, inner, b.product(x.shape[2:])])
     spread, average = reductions.var_mean(b, split, [2, 3], 0.0)
     wide = average.dtype

@@ -92,8 +92,7 @@ def conv_tbc(call: Call, x: Tensor, weight: Tensor, bias: Tensor, padding: int) 
     from ...builder.windows import Windows, convolution
 
     b = call.b
-    width = weight.shape[0]
-    assert isinstance(width, int)
+    (width,) = call.static(weight.shape[:1], "kernel")
     image = shapes.transpose(b, x, [1, 2, 0])
     kernel = shapes.transpose(b, weight, [2, 1, 0])
     found = Windows((width,), (1,), (1,), (padding,), (padding,))

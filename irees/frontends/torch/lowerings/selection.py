@@ -234,8 +234,7 @@ def _histogram(
 
 def _columns(call: Call, x: Tensor) -> list[Tensor]:
     """The coordinates along each dim of the points, as vectors."""
-    b, width = call.b, x.shape[-1]
-    assert isinstance(width, int)
+    b, (width,) = call.b, call.static(x.shape[-1:], "last dim")
     points = shapes.reshape(b, x, [b.product(x.shape[:-1]), width])
     return [shapes.select(b, points, 1, i) for i in range(width)]
 

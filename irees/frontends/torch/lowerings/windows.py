@@ -25,11 +25,11 @@ def convolve(
     """A convolution of any rank, or its adjoint; x may lack the batch dim."""
     b, n = call.b, weight.rank - 2
     x, lone = windows.as_channels(b, x, n)
-    kernel = tuple(int(k) for k in weight.shape[2:])  # type: ignore[arg-type]
+    kernel = call.static(weight.shape[2:], "kernel") if transposed else weight.shape[2:]
     low = high = call.spread(padding, n)
     shape = call.shape()
     out = shape[-n:] if n else ()
-    found = Windows(kernel, call.spread(stride, n), call.spread(dilation, n), low, high)
+    found = Windows(tuple(kernel), call.spread(stride, n), call.spread(dilation, n), low, high)
     if transposed:
         result = windows.transposed_convolution(b, x, weight, found, groups, out)
     else:
@@ -62,7 +62,7 @@ def conv_padding(
     if padding == "valid":
         return convolve(call, x, weight, bias, stride, 0, dilation, False, 0, groups)
     x, lone = windows.as_channels(b, x, n)
-    kernel = tuple(int(k) for k in weight.shape[2:])  # type: ignore[arg-type]
+    kernel = call.static(weight.shape[2:], "kernel")
     steps = call.spread(dilation, n)
     total = [d * (k - 1) for k, d in zip(kernel, steps)]
     low = tuple(t // 2 for t in total)
