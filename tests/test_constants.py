@@ -34,15 +34,6 @@ WIDTHS = (16, 31, 32, 63, 64)
 """Widths of types, and the shifts that make their extreme values."""
 
 ALLOWED = (
-    "codegen/common/expand_math.py: 14 x 1",
-    "codegen/common/expand_math.py: 23 x 2",
-    "codegen/common/expand_math.py: 89.0 x 1",
-    "codegen/common/expand_math.py: 104.0 x 1",
-    "codegen/common/expand_math.py: 126 x 1",
-    "codegen/common/expand_math.py: 8388607 x 1",
-    "codegen/common/expand_math.py: 8388608.0 x 1",
-    "codegen/common/expand_math.py: 1056964608 x 1",
-    "codegen/common/expand_math.py: 1073741825 x 1",
     "codegen/cpu/lower_contractions/plan.py: 62 x 1",
     "codegen/gpu/gpu_lower_linalg_ext/block_radix.py: 15 x 1",
     "devices/partition_pipeline/stages.py: 60 x 1",

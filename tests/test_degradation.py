@@ -681,7 +681,30 @@ def parts_are_right(program) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
+IMAGES = """
+#pixel = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#image = affine_map<(n, c, h, w) -> (n, c)>
+func.func @main(%x: tensor<4x3x6x7xf32>) -> tensor<4x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x3xf32>) -> tensor<4x3xf32>
+  %r = linalg.generic {indexing_maps = [#pixel, #image], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x : tensor<4x3x6x7xf32>) outs(%f : tensor<4x3xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+"""
+
+
+def images_are_right(program) -> bool:
+    x = np.arange(4 * 3 * 42, dtype=np.float32).reshape(4, 3, 6, 7) % 11
+    return np.array_equal(program(x), x.sum((2, 3)))
+
+
 PROGRAMS = {
+    "images": (IMAGES, images_are_right),
     "parts": (PARTS, parts_are_right),
     "resampled": (RESAMPLED, resampled_is_right),
     "formula": (FORMULA, formula_is_right),

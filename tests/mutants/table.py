@@ -830,7 +830,7 @@ MUTANTS = (
     Mutant(
         "S7ag",
         "a power by a table forgets the low part of log2(e)",
-        "irees/transforms/codegen/common/expand_math.py",
+        "irees/transforms/codegen/common/expand_math/exponentials.py",
         "sign * -1.925963033500011e-08",
         "sign * 0.0",
         ("filecheck/transforms/codegen/common/expand_math.mlir",),
@@ -1493,7 +1493,7 @@ MUTANTS = (
     Mutant(
         "A80",
         "fp=strict calls CUDA's exp",
-        "irees/transforms/codegen/common/expand_math.py",
+        "irees/transforms/codegen/common/expand_math/__init__.py",
         "if target.gpu is not None and not strict else ()",
         "if target.gpu is not None else ()",
         ("tests/backends/cuda/test_conversions.py",),
@@ -1517,7 +1517,7 @@ MUTANTS = (
     Mutant(
         "A83",
         "maxima of which the sign of a zero matters stay",
-        "irees/transforms/codegen/common/expand_math.py",
+        "irees/transforms/codegen/common/expand_math/__init__.py",
         "return op.name in native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags",
         "return op.name in native",
         ("filecheck/transforms/codegen/common/expand_math.mlir",),

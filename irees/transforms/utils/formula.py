@@ -20,6 +20,9 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
 from irees.transforms.utils.shapes import insert_located
 
+UNORDERED = 14
+"""The predicate of `arith.cmpf` that is true if an operand is NaN."""
+
 
 class Formula:
     """
@@ -138,7 +141,7 @@ class Formula:
                 operands=[a, a],
                 result_types=[self.kind(i1)],
                 properties={
-                    "predicate": IntegerAttr(14, 64),
+                    "predicate": IntegerAttr(UNORDERED, 64),
                     "fastmath": arith.FastMathFlagsAttr("none"),
                 },
             )

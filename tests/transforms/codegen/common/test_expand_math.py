@@ -19,6 +19,11 @@ from irees.transforms.codegen.common.expand_math import ExpandMathPass
 
 F32 = np.float32
 FUNCTIONS = {
+    "acos": np.arccos,
+    "asin": np.arcsin,
+    "atan": np.arctan,
+    "cos": np.cos,
+    "cosh": np.cosh,
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -26,6 +31,9 @@ FUNCTIONS = {
     "log10": np.log10,
     "log1p": np.log1p,
     "log2": np.log2,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "tan": np.tan,
     "tanh": np.tanh,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -33,6 +41,7 @@ FUNCTIONS = {
 # The table in the pass: the largest error in units of the last place.
 LARGEST_ERROR = {
     "exp": 1, "exp2": 1, "expm1": 2, "log": 1, "log10": 2, "log1p": 2, "log2": 2, "tanh": 2,
+    "acos": 4, "asin": 4, "atan": 4, "cos": 2, "cosh": 4, "sin": 2, "sinh": 4, "tan": 4,
     "erf": 37, "rsqrt": 1,
 }  # fmt: skip
 

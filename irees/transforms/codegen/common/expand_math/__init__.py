@@ -1,0 +1,256 @@
+"""
+Expands f32 exp, log, expm1, log1p, tanh, erf, small powers and the like into arithmetic.
+
+libm calls do not vectorize here, and their results differ between machines. A polynomial vectorizes
+at every width and, unless contracted to FMAs, has the same bits everywhere. Ops that are not listed
+stay one call per lane.
+
+| op | method | largest error seen, ULP |
+|---|---|---|
+| exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (minimax, 3e-9) | 1 |
+| exp, with table | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
+| exp2 | 2^n times a polynomial, as exp | 1 |
+| expm1 | 2^n q + (2^n - 1) with a degree 6 polynomial q (Cephes) | 2 |
+| log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
+| log2, log10 | the same, scaled; the logarithms of powers of two are exact in log2 | 2 |
+| log1p | log(1 + x), and the rounding error of 1 + x over it (Kahan) | 2 |
+| tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
+| erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
+| rsqrt | 1 / sqrt | 1 |
+| powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
+| sin, cos | polynomials after Cody and Waite's reduction; libm if a lane exceeds 4,096 | 2 |
+| tan | the quotient of both | 4 |
+| sinh, cosh | through expm1, exp | 4 |
+| asin, acos, atan, atan2 | odd polynomials (Cephes) | 4 |
+| fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |
+| maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
+
+    %y = math.exp %x : vector<16xf32>
+  =>
+    %t = %x * log2(e) + 1.5 * 2^23 ; %n = %t - 1.5 * 2^23 ; %r = %x - %n * ln2 ; p(%r) * 2^n
+
+The table form of exp is for CPU targets that look up lanes of a vector and scale by a power of two
+in one instruction each (`looks_up_lanes` of `#irees.target`: AVX-512). There %n is a multiple of
+1/16, and a register holds sixteen powers of two (after Tang, "Table-driven implementation of the
+exponential function", 1989). It takes 7 FMA-unit operations instead of 9, and no clamping.
+
+    %m = fma(%x, log2(e), 1.5 * 2^19) ; %n = %m - 1.5 * 2^19 ; %r = %n - %x * log2(e) in two fma
+    irees.scalef %t * 2^-%r, %n with %t = irees.lookup %powers[bits of %m]
+
+Scaling overflows and underflows correctly for any %n if the polynomial is positive: an `andi`
+clears the top exponent bit of %r, so |%r| < 2 always. `fp=strict` does not use the table, since its
+bits must not depend on the target.
+
+On GPUs, the ops of `ON_CPU` and those in `native_math` of the target are kept: CUDA computes them
+with the special function unit, `expf` in 8 instructions instead of 18, with at most 2 ULP (CUDA C++
+Programming Guide, "Mathematical Functions"). `fp=strict` keeps the polynomials of the latter, whose
+bits match a CPU.
+
+NaNs, infinities and overflow are handled as in libm. The table is checked over samples of all
+exponents by `tests/transforms/codegen/common/test_expand_math.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float32Type, ModuleOp, VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.dialects.irees_target import is_strict, target_of
+from irees.transforms.codegen.common.expand_math.exponentials import (
+    cosh,
+    exp,
+    exp2,
+    expm1,
+    sinh,
+    tanh,
+)
+from irees.transforms.codegen.common.expand_math.integers import to_int
+from irees.transforms.codegen.common.expand_math.logarithms import log, log1p, log2, log10
+from irees.transforms.codegen.common.expand_math.trigonometry import (
+    acos,
+    asin,
+    atan,
+    atan2,
+    cos,
+    for_small,
+    sin,
+    tan,
+)
+from irees.transforms.utils.formula import Formula
+
+
+def erf(f: Formula, x: SSAValue) -> SSAValue:
+    """erf(x)  =>  x p(x^2) / q(x^2) on [-4, 4]"""
+    x = f.clamp(x, -4.0, 4.0)
+    z = f.mul(x, x)
+    p = f.horner(
+        z,
+        (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
+         -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
+         -1.60960333262415e-02),
+    )  # fmt: skip
+    q = f.horner(
+        z,
+        (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+         -7.37332916720468e-03, -1.42647390514189e-02),
+    )  # fmt: skip
+    return f.div(f.mul(x, p), q)
+
+
+def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
+    """rsqrt(x)  =>  1 / sqrt(x)"""
+    return f.div(f.number(1.0), f.sqrt(x))
+
+
+def _is_number_in_loop(value: SSAValue, body: Block, assumed: frozenset[SSAValue]) -> bool:
+    """Whether the argument of a block is a value carried by a loop that is never NaN."""
+    loop = body.parent_op()
+    if not isinstance(loop, scf.ForOp) or value is body.args[0]:
+        return False
+    position = body.args.index(value) - 1
+    if not is_number(loop.iter_args[position], assumed):
+        return False
+    return is_number(body.last_op.operands[position], assumed | {value})
+
+
+def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:
+    """Whether a float is provably not NaN; `assumed` holds the induction hypotheses of loops."""
+    if value in assumed:
+        return True
+    owner = value.owner
+    if isinstance(owner, Block):
+        return _is_number_in_loop(value, owner, assumed)
+    if isinstance(owner, scf.ForOp):
+        return is_number(owner.body.block.args[1 + owner.results.index(value)], assumed)
+    if isinstance(owner, arith.ConstantOp):
+        number = owner.value
+        values = (
+            number.get_values()
+            if isinstance(number, DenseIntOrFPElementsAttr)
+            else [number.value.data]
+        )
+        return not any(isnan(v) for v in values)
+    if isinstance(owner, vector.BroadcastOp):
+        return is_number(owner.operands[0], assumed)
+    if isinstance(owner, arith.MaxnumfOp | arith.MinnumfOp):
+        return any(is_number(o, assumed) for o in owner.operands)
+    if isinstance(owner, arith.SelectOp):
+        # The operands of a true ordered comparison are not NaN.
+        condition, chosen, other = owner.operands
+        compare = condition.owner
+        ordered = isinstance(compare, arith.CmpfOp) and 1 <= compare.predicate.value.data <= 6
+        return ordered and chosen in compare.operands and is_number(other, assumed)
+    return False
+
+
+def pick(op: Operation) -> SSAValue | None:
+    """maxnumf(x, y)  =>  x > y ? x : y if y is not NaN; minnumf likewise"""
+    x, y = op.operands
+    if not is_number(y):
+        return None
+    f = Formula(op)
+    return f.select(f.less(y, x) if isinstance(op, arith.MaxnumfOp) else f.less(x, y), x, y)
+
+
+FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
+    "math.acos": acos,
+    "math.asin": asin,
+    "math.atan": atan,
+    "math.cosh": cosh,
+    "math.exp": exp,
+    "math.exp2": exp2,
+    "math.expm1": expm1,
+    "math.log": log,
+    "math.log10": log10,
+    "math.log1p": log1p,
+    "math.log2": log2,
+    "math.sinh": sinh,
+    "math.tanh": tanh,
+    "math.erf": erf,
+    "math.rsqrt": rsqrt,
+}
+
+
+ON_CPU = frozenset(
+    "math.acos math.asin math.atan math.atan2 math.cos math.cosh math.exp2 math.expm1 math.log10 "
+    "math.log1p math.log2 math.sin math.sinh math.tan".split()
+)
+"""Ops that stay on GPUs, also with `fp=strict`: CUDA's functions run in all lanes."""
+
+PERIODIC = {"math.cos": cos, "math.sin": sin, "math.tan": tan}
+"""Formulas for angles of few turns."""
+
+
+def small_power(op: Operation) -> int | None:
+    """Returns the exponent of a power if it is a constant 2 or 3, or None."""
+    constant = op.operands[1].owner
+    if isinstance(constant, vector.BroadcastOp):
+        constant = constant.operands[0].owner
+    if not isinstance(constant, arith.ConstantOp):
+        return None
+    value = constant.value
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        number = value.get_values()[0] if value.is_splat() else None
+    else:
+        number = value.value.data
+    return int(number) if number in (2, 3) else None
+
+
+def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
+    """Expands one op; returns its replacement, or None to keep the op."""
+    if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
+        return pick(op)
+    if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
+        return to_int(op)
+    if op.name not in (*FORMULAS, *PERIODIC, "math.atan2", "math.powf", "math.fpowi"):
+        return None
+    kind = op.results[0].type
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    if not isinstance(element, Float32Type):
+        return None
+    if op.name in FORMULAS:
+        return FORMULAS[op.name](Formula(op, lookups), op.operands[0])
+    if op.name in PERIODIC:
+        return for_small(op, PERIODIC[op.name])
+    if op.name == "math.atan2":
+        return atan2(Formula(op), *op.operands)
+    power = small_power(op)
+    if power is None:
+        return None
+    f, x = Formula(op), op.operands[0]
+    square = f.mul(x, x)
+    return square if power == 2 else f.mul(square, x)
+
+
+@dataclass(frozen=True)
+class ExpandMathPass(ModulePass):
+    """Expands transcendental functions on f32 to polynomials."""
+
+    name = "irees-expand-math"
+
+    @staticmethod
+    def _stays(op: Operation, native: tuple[str, ...]) -> bool:
+        """Whether the target has a native form of an op; for maxima only with the `nsz` flag."""
+        if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
+            flags = op.fastmath.data if op.fastmath else ()
+            return op.name in native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags
+        return op.name in native
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target, strict = target_of(op), is_strict(op)
+        native = target.gpu.native_math if target.gpu is not None and not strict else ()
+        if target.gpu is not None:
+            native = (*native, *ON_CPU)
+        lookups = target.gpu is None and target.looks_up_lanes and not strict
+        for inner in list(op.walk()):
+            result = None if self._stays(inner, native) else expand(inner, lookups)
+            if result is not None:
+                Rewriter.replace_op(inner, [], [result])

@@ -1,0 +1,55 @@
+"""Casts of vectors of f32 to integers."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, IntegerType, VectorType
+from xdsl.ir import Operation, SSAValue
+
+from irees.transforms.codegen.common.expand_math.exponentials import MAGIC
+from irees.transforms.utils.formula import Formula
+
+MAGIC_BITS = 0x4B400000
+"""The bits of MAGIC, which count whole numbers near to it."""
+
+MOST_NARROW = 16
+"""The largest width of integers that fit into the mantissa beside MAGIC."""
+
+BELOW_2_31 = 2147483520.0
+"""The largest f32 below 2^31."""
+
+
+def to_int(op: Operation) -> SSAValue | None:
+    """
+    fptosi(x : vector of f32), fptoui  =>  trunc(clamp(x)) as an integer
+
+    What is out of range becomes the nearest integer, NaN becomes 0. Left alone are scalars, and
+    unsigned integers of 32 bits and integers of 64.
+    """
+    (x,), kind = op.operands, op.results[0].type
+    if not isinstance(kind, VectorType) or not isinstance(kind.element_type, IntegerType):
+        return None
+    assert isinstance(x.type, VectorType)
+    width, signed = kind.element_type.width.data, isinstance(op, arith.FPToSIOp)
+    if not isinstance(x.type.element_type, Float32Type) or not 1 < width <= 32:
+        return None
+    if width > MOST_NARROW and not signed:
+        return None
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    f = Formula(op)
+    number = f.select(f.is_nan(x), f.number(0.0), x)
+    if width <= MOST_NARROW:
+        whole = _small_int(f, f.trunc(f.clamp(number, low, high)))
+        return f.insert(arith.TruncIOp(whole, kind))
+    whole = f.trunc(f.clamp(number, low, BELOW_2_31))
+    upper = f.trunc(f.mul(whole, 2.0**-16))
+    lower = _small_int(f, f.sub(whole, f.mul(upper, 2.0**16)))
+    upper = f.int_op(arith.ShLIOp, _small_int(f, upper), f.integer(16))
+    return f.select(
+        f.less(f.number(BELOW_2_31), number), f.integer(high), f.int_op(arith.AddiOp, upper, lower)
+    )
+
+
+def _small_int(f: Formula, whole: SSAValue) -> SSAValue:
+    """whole : f32  =>  bits(whole + 1.5 * 2^23) - bits(1.5 * 2^23), for magnitudes below 2^22"""
+    return f.int_op(arith.SubiOp, f.bits(f.add(whole, MAGIC)), f.integer(MAGIC_BITS))
