@@ -358,3 +358,31 @@ func.func @main(%x: tensor<{x.size}xf32>) -> tensor<{x.size}xi{bits}> {{
 }}"""
     wanted = irees.compile(text, target="reference")(x)
     assert np.array_equal(irees.compile(text, target=target)(x), wanted)
+
+
+@pytest.mark.parametrize("fp", ["default", "strict"])
+def test_angles_of_all_quadrants(fp):
+    """With zeros of both signs, infinities and NaN, as C99 Annex F has them."""
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, 1e-30]
+    random = np.random.default_rng(0)
+    edges += list(random.standard_normal(60) * 10.0 ** random.integers(-20, 20, 60))
+    y, x = (a.ravel().astype(F32) for a in np.meshgrid(edges, edges))
+    kind = f"tensor<{x.size}xf32>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%y: {kind}, %x: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %r = linalg.generic {{indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}}
+      ins(%y, %x : {kind}, {kind}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = math.atan2 %a, %b : f32
+    linalg.yield %s : f32
+  }} -> {kind}
+  return %r : {kind}
+}}"""
+    got = irees.compile(text, fp=fp)(y, x)
+    exact = np.arctan2(y.astype(np.float64), x.astype(np.float64))
+    assert np.array_equal(np.isnan(got), np.isnan(exact))
+    known = ~np.isnan(exact)
+    assert np.array_equal(np.signbit(got[known]), np.signbit(exact[known]))
+    normal = known & ((np.abs(exact) > 1e-37) | (exact == 0))
+    assert float(np.max(ulps(got[normal], exact[normal]))) <= 4.5
