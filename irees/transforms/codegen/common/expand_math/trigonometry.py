@@ -21,6 +21,9 @@ QUARTERS = 1.5703125, 4.837512969970703e-4, 7.549533620476723e-08, 2.56334406825
 MOST_QUARTERS = 4096.0
 """The largest angle with so few quarters of a turn. Payne and Hanek reduce others, in libm."""
 
+SIGN_SHIFT = 30
+"""From bit 1, which says that half of a turn is to be added, to the sign of a float."""
+
 TINY = 2.0**-12
 """Below it, sin(x), tan(x) and atan(x) are x."""
 
@@ -73,24 +76,18 @@ def _sin_cos(f: Formula, r: SSAValue) -> tuple[SSAValue, SSAValue]:
     return sine, f.add(f.sub(cosine, f.mul(z, 0.5)), 1.0)
 
 
-def _has_bit(f: Formula, number: SSAValue, bit: int) -> SSAValue:
-    """Whether a bit of an i32 is set."""
-    found = f.int_op(arith.AndIOp, number, f.integer(1 << bit))
-    # A positive float is less than another if its bits are: the bit is moved to the exponent.
-    return f.less(f.number(1.0), f.to_float(f.int_op(arith.ShLIOp, found, f.integer(1))))
+def _is_odd(f: Formula, number: SSAValue) -> SSAValue:
+    """Whether the lowest bit of an i32 is set."""
+    return f.less(f.number(0.5), f.to_float(f.int_op(arith.AndIOp, number, f.integer(1))))
 
 
 def _turned(f: Formula, quarters: SSAValue, r: SSAValue) -> SSAValue:
     """sin(r + quarters * pi / 2)"""
     sine, cosine = _sin_cos(f, r)
-    y = f.select(_has_bit(f, quarters, 0), cosine, sine)
+    y = f.select(_is_odd(f, quarters), cosine, sine)
     half = f.int_op(arith.AndIOp, quarters, f.integer(2))
     sign = f.int_op(arith.ShLIOp, half, f.integer(SIGN_SHIFT))
     return f.from_bits(f.int_op(arith.XOrIOp, f.bits(y), sign))
-
-
-SIGN_SHIFT = 30
-"""From bit 1, which says that half of a turn is to be added, to the sign of a float."""
 
 
 def sin(f: Formula, x: SSAValue) -> SSAValue:
@@ -109,7 +106,7 @@ def tan(f: Formula, x: SSAValue) -> SSAValue:
     """tan(x)  =>  sin(r) / cos(r) or -cos(r) / sin(r), x = n pi / 2 + r"""
     quarters, r = _reduced(f, x)
     sine, cosine = _sin_cos(f, r)
-    odd = _has_bit(f, quarters, 0)
+    odd = _is_odd(f, quarters)
     above = f.select(odd, f.sub(f.number(0.0), cosine), sine)
     y = f.div(above, f.select(odd, sine, cosine))
     return f.select(f.less(f.absolute(x), TINY), x, y)
@@ -137,7 +134,7 @@ def asin(f: Formula, x: SSAValue) -> SSAValue:
     """asin(x)  =>  sign(x) (pi / 2 - 2 a(sqrt((1 - |x|) / 2))) above 1/2, else a(x)"""
     size = f.absolute(x)
     large = f.less(f.number(0.5), size)
-    a, _ = _asin_of_small(f, size, large)
+    a = _asin_of_small(f, size, large)
     y = f.select(large, f.sub(f.number(pi / 2), f.add(a, a)), a)
     return f.select(f.less(size, TINY), x, f.with_sign(y, x))
 
@@ -146,7 +143,7 @@ def acos(f: Formula, x: SSAValue) -> SSAValue:
     """acos(x)  =>  2 a(sqrt((1 - x) / 2)) or pi minus it beyond +-1/2, else pi / 2 - a(x)"""
     size = f.absolute(x)
     large = f.less(f.number(0.5), size)
-    a, _ = _asin_of_small(f, size, large)
+    a = _asin_of_small(f, size, large)
     double = f.add(a, a)
     below = f.less(x, 0.0)
     outer = f.select(below, f.sub(f.number(pi), double), double)
@@ -154,11 +151,11 @@ def acos(f: Formula, x: SSAValue) -> SSAValue:
     return f.select(large, outer, f.select(f.is_nan(x), x, inner))
 
 
-def _asin_of_small(f: Formula, size: SSAValue, large: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """asin(r) for r = size, or r = sqrt((1 - size) / 2) where `large`; and r"""
+def _asin_of_small(f: Formula, size: SSAValue, large: SSAValue) -> SSAValue:
+    """asin(r) for r = size, or r = sqrt((1 - size) / 2) where `large`"""
     z = f.select(large, f.mul(f.sub(f.number(1.0), size), 0.5), f.mul(size, size))
     r = f.select(large, f.sqrt(z), size)
-    return f.add(f.mul(f.mul(f.horner(z, ASIN), z), r), r), r
+    return f.add(f.mul(f.mul(f.horner(z, ASIN), z), r), r)
 
 
 def atan2(f: Formula, y: SSAValue, x: SSAValue) -> SSAValue:
