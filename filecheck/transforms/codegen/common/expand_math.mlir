@@ -123,11 +123,37 @@ func.func @no_other_width(%x: f64, %y: f16) -> (f64, f16) {
 }
 
 // What is not listed stays a call per lane.
-// CHECK-LABEL: func.func @no_sin
-// CHECK-NEXT:    math.sin %x : f32
-func.func @no_sin(%x: f32) -> f32 {
-  %y = math.sin %x : f32
+// CHECK-LABEL: func.func @no_asinh
+// CHECK-NEXT:    math.asinh %x : f32
+func.func @no_asinh(%x: f32) -> f32 {
+  %y = math.asinh %x : f32
   return %y : f32
+}
+
+// Angles of many turns are reduced by libm; one in a vector is enough. A GPU keeps its own function.
+// CHECK-LABEL: func.func @angles
+// CHECK:         %[[SMALL:.*]] = vector.reduction <and>, %{{.*}} : vector<8xi1> into i1
+// CHECK-NEXT:    scf.if %[[SMALL]] -> (vector<8xf32>) {
+// CHECK-NOT:       math.sin
+// CHECK:           arith.xori
+// CHECK:         } else {
+// CHECK-NEXT:      math.sin %x : vector<8xf32>
+// NATIVE-LABEL: func.func @angles
+// NATIVE-NEXT:   math.sin %x : vector<8xf32>
+func.func @angles(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.sin %x : vector<8xf32>
+  return %y : vector<8xf32>
+}
+
+// A vector is clamped, and its integers are the low bits of a sum with 1.5 * 2^23.
+// CHECK-LABEL: func.func @to_bytes
+// CHECK:         math.trunc %{{.*}} : vector<8xf32>
+// CHECK:         arith.constant dense<1262485504> : vector<8xi32>
+// CHECK-NEXT:    arith.subi
+// CHECK-NEXT:    arith.trunci %{{.*}} : vector<8xi32> to vector<8xi8>
+func.func @to_bytes(%x: vector<8xf32>) -> vector<8xi8> {
+  %y = arith.fptoui %x : vector<8xf32> to vector<8xi8>
+  return %y : vector<8xi8>
 }
 
 // An accumulator that starts from a number stays one.
