@@ -19,7 +19,7 @@ stay one call per lane.
 | rsqrt | 1 / sqrt | 1 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
 | sin, cos | polynomials after Cody and Waite's reduction; libm if a lane exceeds 4,096 | 2 |
-| tan | the quotient of both | 4 |
+| tan | an odd polynomial after the same reduction (Cephes) | 4 |
 | sinh, cosh | through expm1, exp | 4 |
 | asin, acos, atan, atan2 | odd polynomials (Cephes) | 4 |
 | fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |

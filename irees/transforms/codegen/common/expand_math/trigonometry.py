@@ -29,6 +29,10 @@ TINY = 2.0**-12
 
 SIN = -1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1
 COS = 2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2
+TAN = (
+    9.38540185543e-3, 3.11992232697e-3, 2.44301354525e-2, 5.34112807005e-2, 1.33387994085e-1,
+    3.33331568548e-1,
+)  # fmt: skip
 ATAN = 8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1
 ASIN = 4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1
 """Polynomials of x^2 (Cephes), highest power first."""
@@ -103,12 +107,11 @@ def cos(f: Formula, x: SSAValue) -> SSAValue:
 
 
 def tan(f: Formula, x: SSAValue) -> SSAValue:
-    """tan(x)  =>  sin(r) / cos(r) or -cos(r) / sin(r), x = n pi / 2 + r"""
+    """tan(x)  =>  t(r) or -1 / t(r), x = n pi / 2 + r"""
     quarters, r = _reduced(f, x)
-    sine, cosine = _sin_cos(f, r)
-    odd = _is_odd(f, quarters)
-    above = f.select(odd, f.sub(f.number(0.0), cosine), sine)
-    y = f.div(above, f.select(odd, sine, cosine))
+    z = f.mul(r, r)
+    t = f.add(f.mul(f.mul(f.horner(z, TAN), z), r), r)
+    y = f.select(_is_odd(f, quarters), f.div(f.number(-1.0), t), t)
     return f.select(f.less(f.absolute(x), TINY), x, y)
 
 
