@@ -57,8 +57,9 @@ class GpuFacts:
     C++ Programming Guide, "Compute Capabilities"; multiprocessors and the L2 cache are those of a
     typical card. `launch_bytes` estimates the bytes that a workgroup moves in the time of a kernel
     launch: 1 to 2 us at its share of the memory bandwidth, 20 to 35 GB/s. `native_math`
-    are the ops on f32 that CUDA computes in fewer instructions than `expand-math` does, within 2
-    units of the last place; of two zeros a maximum is either.
+    are the ops on f32 that stay calls of CUDA's library instead of the polynomials of
+    `expand-math`, within 4 units of the last place (CUDA C++ Programming Guide, "Mathematical
+    Functions"); of two zeros a maximum is either.
     """
 
     shared_opt_in_bytes: int
@@ -73,7 +74,9 @@ class GpuFacts:
     registers_per_thread: int = 255
     threads_per_block: int = 1024
     native_math: tuple[str, ...] = (
-        *("math.exp", "math.log", "math.tanh", "math.erf", "math.rsqrt"),
+        *("math.exp", "math.exp2", "math.expm1", "math.log", "math.log2", "math.log10"),
+        *("math.log1p", "math.tanh", "math.sinh", "math.cosh", "math.erf", "math.rsqrt"),
+        *("math.sin", "math.cos", "math.tan", "math.asin", "math.acos", "math.atan", "math.atan2"),
         *("arith.maxnumf", "arith.minnumf"),
     )
     launch_bytes: int = 32 << 10

@@ -1,7 +1,7 @@
 """
 The Python state that a program can reach besides its modules' attributes.
 
-That is what lies in plain objects and deques in attributes, in class attributes, and in closures
+The state is held by plain objects and deques in attributes, by class attributes, and by closures
 and globals of the functions that the modules run. `torch.export` neither records a change of it nor
 undoes it, so that a fake tensor may stay in an object of the user.
 

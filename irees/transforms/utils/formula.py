@@ -20,8 +20,8 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
 from irees.transforms.utils.shapes import insert_located
 
-UNORDERED = 14
-"""The predicate of `arith.cmpf` that is true if an operand is NaN."""
+LESS, UNORDERED = 4, 14
+"""Predicates of `arith.cmpf`: `olt`, and `uno`, which is true if an operand is NaN."""
 
 
 class Formula:
@@ -85,18 +85,25 @@ class Formula:
         """An op on i32."""
         return self._binary(op, a, b)
 
+    def _compare(self, predicate: int, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.insert(
+            arith.CmpfOp.create(
+                operands=[a, b],
+                result_types=[self.kind(i1)],
+                properties={
+                    "predicate": IntegerAttr(predicate, 64),
+                    "fastmath": arith.FastMathFlagsAttr("none"),
+                },
+            )
+        )
+
     def less(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
         """a < b"""
-        rhs = b if isinstance(b, SSAValue) else self.number(b)
-        op = arith.CmpfOp.create(
-            operands=[a, rhs],
-            result_types=[self.kind(i1)],
-            properties={
-                "predicate": IntegerAttr(4, 64),
-                "fastmath": arith.FastMathFlagsAttr("none"),
-            },
-        )
-        return self.insert(op)
+        return self._compare(LESS, a, b if isinstance(b, SSAValue) else self.number(b))
+
+    def is_nan(self, a: SSAValue) -> SSAValue:
+        """a != a"""
+        return self._compare(UNORDERED, a, a)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """condition ? a : b"""
@@ -114,38 +121,17 @@ class Formula:
         """Converts a signed i32 to f32."""
         return self.insert(arith.SIToFPOp.create(operands=[a], result_types=[self.kind(f32)]))
 
+    def _unary(self, op: type[Operation], a: SSAValue) -> SSAValue:
+        properties = {"fastmath": arith.FastMathFlagsAttr("none")}
+        return self.insert(op.create(operands=[a], result_types=[a.type], properties=properties))
+
     def sqrt(self, a: SSAValue) -> SSAValue:
         """sqrt(a)"""
-        return self.insert(
-            math.SqrtOp.create(
-                operands=[a],
-                result_types=[a.type],
-                properties={"fastmath": arith.FastMathFlagsAttr("none")},
-            )
-        )
+        return self._unary(math.SqrtOp, a)
 
     def trunc(self, a: SSAValue) -> SSAValue:
         """a, rounded to a whole number towards zero"""
-        return self.insert(
-            math.TruncOp.create(
-                operands=[a],
-                result_types=[a.type],
-                properties={"fastmath": arith.FastMathFlagsAttr("none")},
-            )
-        )
-
-    def is_nan(self, a: SSAValue) -> SSAValue:
-        """a != a"""
-        return self.insert(
-            arith.CmpfOp.create(
-                operands=[a, a],
-                result_types=[self.kind(i1)],
-                properties={
-                    "predicate": IntegerAttr(UNORDERED, 64),
-                    "fastmath": arith.FastMathFlagsAttr("none"),
-                },
-            )
-        )
+        return self._unary(math.TruncOp, a)
 
     def ldexp(self, a: SSAValue, exponent: SSAValue) -> SSAValue:
         """a * 2^exponent"""

@@ -1,6 +1,6 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-expand-math' | filecheck %s
 // RUN: xdsl-opt %s -p irees-expand-math | filecheck %s --check-prefix=TABLE
-// RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.native_math=math.exp,arith.maxnumf"},irees-expand-math' | filecheck %s --check-prefix=NATIVE
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.native_math=math.exp,math.sin,arith.maxnumf"},irees-expand-math' | filecheck %s --check-prefix=NATIVE
 
 // n = round(x log2(e)) by a magic number, p(x - n ln2), then times 2^n.
 // CHECK-LABEL: func.func @exp

@@ -167,7 +167,7 @@ func.func @something_is_written(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %
 // The sums go by 64, the rows of the points have 16.
 // CHECK-LABEL: func.func @not_alike
 // CHECK:       scf.forall (%{{.*}}) in (8) {
-// SAID:        sums and points do not go through the tile alike
+// SAID:        the reduction and the elementwise loops step through the tile differently
 func.func @not_alike(%x: memref<8x64xf32>, %in: memref<8x4x16xf32>, %out: memref<8x4x16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

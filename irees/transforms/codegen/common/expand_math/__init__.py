@@ -41,10 +41,10 @@ Scaling overflows and underflows correctly for any %n if the polynomial is posit
 clears the top exponent bit of %r, so |%r| < 2 always. `fp=strict` does not use the table, since its
 bits must not depend on the target.
 
-On GPUs, the ops of `ON_CPU` and those in `native_math` of the target are kept: CUDA computes them
-with the special function unit, `expf` in 8 instructions instead of 18, with at most 2 ULP (CUDA C++
-Programming Guide, "Mathematical Functions"). `fp=strict` keeps the polynomials of the latter, whose
-bits match a CPU.
+On GPUs, the ops in `native_math` of the target are kept: CUDA computes `expf` in 8 instructions
+instead of 18, with the special function unit, and each lane takes its own way through `sinf` (CUDA
+C++ Programming Guide, "Mathematical Functions"). `fp=strict` expands them there too, so that their
+bits match a CPU; angles above 4,096 are the exception.
 
 NaNs, infinities and overflow are handled as in libm. The table is checked over samples of all
 exponents by `tests/transforms/codegen/common/test_expand_math.py`.
@@ -179,12 +179,6 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
 }
 
 
-ON_CPU = frozenset(
-    "math.acos math.asin math.atan math.atan2 math.cos math.cosh math.exp2 math.expm1 math.log10 "
-    "math.log1p math.log2 math.sin math.sinh math.tan".split()
-)
-"""Ops that stay on GPUs, also with `fp=strict`: CUDA's functions run in all lanes."""
-
 PERIODIC = {"math.cos": cos, "math.sin": sin, "math.tan": tan}
 """Formulas for angles of few turns."""
 
@@ -247,8 +241,6 @@ class ExpandMathPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target, strict = target_of(op), is_strict(op)
         native = target.gpu.native_math if target.gpu is not None and not strict else ()
-        if target.gpu is not None:
-            native = (*native, *ON_CPU)
         lookups = target.gpu is None and target.looks_up_lanes and not strict
         for inner in list(op.walk()):
             result = None if self._stays(inner, native) else expand(inner, lookups)

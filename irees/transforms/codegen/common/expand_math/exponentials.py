@@ -28,7 +28,7 @@ EXP_MINUS_1 = (
 LARGE = 10.0
 """From here on exp(-x) is less than the last place of exp(x)."""
 
-LOW_EXPONENT_BIT = 1 << 30
+TOP_EXPONENT_BIT = 1 << 30
 """The top bit of the exponent: without it a float is below 2."""
 
 POWERS = tuple(2.0 ** (i / 16) for i in range(16))
@@ -48,7 +48,7 @@ def exp_by_table(f: Formula, x: SSAValue) -> SSAValue:
     # n - x log2(e) in this form, because C has no fma that negates.
     rest = f.fma(x, sign * -1.4426950216293335, n)
     rest = f.fma(x, sign * -1.925963033500011e-08, rest)
-    rest = f.from_bits(f.int_op(arith.AndIOp, f.bits(rest), f.integer(~LOW_EXPONENT_BIT)))
+    rest = f.from_bits(f.int_op(arith.AndIOp, f.bits(rest), f.integer(~TOP_EXPONENT_BIT)))
     p = f.fma(rest, -5.550595000386238e-2, f.number(0.24023428559303284))
     p = f.mul(f.fma(p, rest, f.number(-0.6931471824645996)), rest)
     power = f.lookup(POWERS, f.bits(m))

@@ -23,8 +23,8 @@ def to_int(op: Operation) -> SSAValue | None:
     """
     fptosi(x : vector of f32), fptoui  =>  trunc(clamp(x)) as an integer
 
-    What is out of range becomes the nearest integer, NaN becomes 0. Left alone are scalars, and
-    unsigned integers of 32 bits and integers of 64.
+    A number out of range becomes the nearest integer, NaN becomes 0. Scalars, unsigned integers of
+    32 bits and integers of 64 bits stay.
     """
     (x,), kind = op.operands, op.results[0].type
     if not isinstance(kind, VectorType) or not isinstance(kind.element_type, IntegerType):

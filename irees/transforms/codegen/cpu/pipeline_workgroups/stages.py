@@ -202,7 +202,7 @@ def why_not(stages: Stages, registers: int) -> str | None:
     """Returns why the stages of a workgroup cannot run side by side, or None."""
     sums, points = stages.sums, stages.points
     if not stages.groups or sums.step % points.step or points.extents[-1] % sums.step:
-        return "sums and points do not go through the tile alike"
+        return "the reduction and the elementwise loops step through the tile differently"
     if 4 * len(sums.loops[-1].results) > registers:
         return "the sums hold more than a quarter of the registers"
     if carried(sums) is None:
