@@ -124,9 +124,10 @@ FUSION = """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
 CPU_CODEGEN = """
-    select-strategy tile-and-distribute lower-linalg-ext-to-loops lower-contractions
-    vectorize-structured-ops lower-gather erase-unread-buffers expand-math pipeline-workgroups
-    interleave-chains use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
+    select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
+    lower-linalg-ext-to-loops lower-contractions vectorize-structured-ops lower-gather
+    erase-unread-buffers expand-math pipeline-workgroups interleave-chains
+    use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
     cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""
@@ -275,7 +276,8 @@ OPTIONAL = frozenset(
     irees-pack-constant-operands irees-deduplicate-executables irees-annotate-dispatches
     irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
     irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
-    irees-prefetch-streams irees-gpu-lower-linalg-ext irees-gpu-lower-scans
+    irees-prefetch-streams irees-cpu-lower-scans irees-cpu-lower-scatters
+    irees-gpu-lower-linalg-ext irees-gpu-lower-scans
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-contractions
     irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
     irees-split-reductions irees-split-sorts irees-sort-out-of-place

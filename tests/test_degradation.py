@@ -537,6 +537,57 @@ def quotients_are_right(program) -> bool:
     return np.array_equal(program(x), 1 / x)
 
 
+SLICES = """
+func.func @main(%x: tensor<5x3xi32>, %u: tensor<4x3xi32>, %i: tensor<4x1xi32>) -> tensor<5x3xi32> {
+  %r = iree_linalg_ext.scatter dimension_map = [0] unique_indices(false) ins(%u, %i : tensor<4x3xi32>, tensor<4x1xi32>) outs(%x : tensor<5x3xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    iree_linalg_ext.yield %s : i32
+  } -> tensor<5x3xi32>
+  return %r : tensor<5x3xi32>
+}
+"""
+
+
+def slices_are_right(program) -> bool:
+    """Two updates of one row are added; one outside of the tensor is skipped."""
+    x, u = np.arange(15, dtype=np.int32).reshape(5, 3), np.arange(12, dtype=np.int32).reshape(4, 3)
+    want = x.copy()
+    want[2] += u[0] + u[3]
+    want[0] += u[1]
+    return np.array_equal(program(x, u, np.array([[2], [0], [7], [2]], np.int32)), want)
+
+
+RUNNING = """
+func.func @main(%x: tensor<5x9xi64>) -> (tensor<5x9xi64>, tensor<5x9xi64>) {
+  %e = tensor.empty() : tensor<5x9xi64>
+  %zero = arith.constant 0 : i64
+  %c = tensor.empty() : tensor<9xi64>
+  %columns = linalg.fill ins(%zero : i64) outs(%c : tensor<9xi64>) -> tensor<9xi64>
+  %r = tensor.empty() : tensor<5xi64>
+  %rows = linalg.fill ins(%zero : i64) outs(%r : tensor<5xi64>) -> tensor<5xi64>
+  %y, %a = iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x : tensor<5x9xi64>) outs(%e, %columns : tensor<5x9xi64>, tensor<9xi64>) {
+  ^bb0(%p: i64, %q: i64):
+    %s = arith.addi %p, %q : i64
+    iree_linalg_ext.yield %s : i64
+  } -> tensor<5x9xi64>, tensor<9xi64>
+  %z, %b = iree_linalg_ext.scan dimension(1) inclusive(false) ins(%x : tensor<5x9xi64>) outs(%e, %rows : tensor<5x9xi64>, tensor<5xi64>) {
+  ^bb0(%p: i64, %q: i64):
+    %s = arith.addi %p, %q : i64
+    iree_linalg_ext.yield %s : i64
+  } -> tensor<5x9xi64>, tensor<5xi64>
+  return %y, %z : tensor<5x9xi64>, tensor<5x9xi64>
+}
+"""
+
+
+def running_are_right(program) -> bool:
+    """Sums of integers along both dims, the second without the element itself."""
+    x = np.arange(45).reshape(5, 9) ** 3 % 17
+    columns, rows = program(x)
+    return np.array_equal(columns, x.cumsum(0)) and np.array_equal(rows, x.cumsum(1) - x)
+
+
 NORMS = """
 #point = affine_map<(c, p) -> (c, p)>
 #row = affine_map<(c, p) -> (c)>
@@ -724,6 +775,8 @@ PROGRAMS = {
     "channels": (CHANNELS, channels_are_right),
     "variances": (VARIANCES, variances_are_right),
     "quotients": (QUOTIENTS, quotients_are_right),
+    "running": (RUNNING, running_are_right),
+    "slices": (SLICES, slices_are_right),
 }
 each_program = pytest.mark.parametrize("name", PROGRAMS)
 

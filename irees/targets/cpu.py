@@ -180,8 +180,18 @@ class CpuCosts:
     most_columns: int = cost(256, "elements", "guess")
     """Maximum columns of such a tile, for tiles that divide the row."""
 
-    column_vectors: int = cost(4, "vectors", "derived: latency of an addition")
-    """Vectors of columns that are reduced side by side."""
+    panel_rows: int = cost(8, "rows", "measured: AMD EPYC, sums of columns of 1000x1000 f32")
+    """Rows that a reduction of columns adds to its results at a time: enough to hide loads and
+    stores of the results, and few enough streams for the prefetchers of a core."""
+
+    least_panels: int = cost(2, "panels", "guess")
+    """Minimum panels; with fewer rows the results stay in registers."""
+
+    panel_columns: int = cost(2, "vectors", "guess")
+    """Minimum columns of a panel."""
+
+    scanned_rows: int = cost(4, "rows", "derived: latency of an addition")
+    """Rows that are scanned in one loop."""
 
     assumed_trip_count: int = cost(256, "iterations", "guess")
     """Assumed trip count of dynamic loops in tile-size selection."""

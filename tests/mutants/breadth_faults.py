@@ -7,6 +7,7 @@ from mutant import Mutant
 WINDOWS = "irees/frontends/builder/windows.py"
 PHASES_TESTS = ("tests/properties/test_transposed_convolutions.py",)
 TABLES = "irees/transforms/global_opt/tabulate_index_expressions.py"
+SCANS_TESTS = ("tests/properties/test_scans.py",)
 TABLES_TESTS = ("tests/properties/test_index_tables.py",)
 
 MUTANTS = (
@@ -59,19 +60,43 @@ MUTANTS = (
         TABLES_TESTS,
     ),
     Mutant(
-        "A176",
-        "comparisons of vectors wider than a register are taken apart into lanes",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "if alone and plain and isinstance(size, int)",
-        "if alone and isinstance(size, int)",
-        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
-    ),
-    Mutant(
         "A177",
         "a tile of a reduction of columns reads a part of a cache line of each row",
         "irees/transforms/codegen/cpu/select_strategy/chunks.py",
         "tile < CPU.least_columns and _reduces_columns",
         "tile < 0 and _reduces_columns",
         ("filecheck/transforms/codegen/cpu/select_strategy.mlir",),
+    ),
+    Mutant(
+        "A233",
+        "the rows behind the last panel of a reduction of columns are not added",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/panels.py",
+        "    if size > main:\n",
+        "    if size > main + 1:\n",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
+    ),
+    Mutant(
+        "A234",
+        "the running value behind an exclusive scan has the last element",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/columns.py",
+        "after = element if scan.is_inclusive else before",
+        "after = element",
+        SCANS_TESTS,
+    ),
+    Mutant(
+        "A235",
+        "the reader of a scan's output is fused, though it writes what the scan reads",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/neighbours.py",
+        "if target in read | known or any(",
+        "if any(",
+        ("filecheck/transforms/codegen/cpu/cpu_lower_scans.mlir",),
+    ),
+    Mutant(
+        "A236",
+        "the output of a scan is not stored, though others than the fused op read it",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/neighbours.py",
+        "scan.keeps_output = bool(others(op.output, {op, found}))",
+        "scan.keeps_output = False",
+        SCANS_TESTS,
     ),
 )

@@ -87,3 +87,16 @@ func.func @no_quarters(%x: tensor<32768xf32>, %o: tensor<4xf32>) -> tensor<4xf32
   } -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// An operand may be a scalar.
+// CHECK-LABEL: func.func @scalar
+// CHECK-COUNT-1: linalg.generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return
+func.func @scalar(%c: f32, %o: tensor<2xf32>) -> tensor<2xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["reduction"]} ins(%c : f32) outs(%o : tensor<2xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}

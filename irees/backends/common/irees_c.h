@@ -144,6 +144,15 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #define IREES_STREAM_16(V, p, v) IREES_STREAM(V, 16, p, v)
 
 #ifdef __AVX__
+/* maxps returns b for zeros and NaNs. Both orders of operands agree but for the signs of zeros, which
+   are combined, and for NaNs, which get all bits. */
+#define IREES_EITHER(V, SUFFIX, f, op, a, b) __extension__({ V a_ = (a), b_ = (b);          \
+  (V)(((V##_mask)f##SUFFIX(a_, b_) op (V##_mask)f##SUFFIX(b_, a_)) |                        \
+      (V##_mask)__builtin_ia32_cmp##SUFFIX(a_, b_, 3)); })
+#define v8f32_maximum(a, b) IREES_EITHER(v8f32, ps256, __builtin_ia32_max, &, a, b)
+#define v8f32_minimum(a, b) IREES_EITHER(v8f32, ps256, __builtin_ia32_min, |, a, b)
+#define v4f64_maximum(a, b) IREES_EITHER(v4f64, pd256, __builtin_ia32_max, &, a, b)
+#define v4f64_minimum(a, b) IREES_EITHER(v4f64, pd256, __builtin_ia32_min, |, a, b)
 #define v8f32_max(a, b) ((v8f32)__builtin_ia32_maxps256(a, b))
 #define v8f32_min(a, b) ((v8f32)__builtin_ia32_minps256(a, b))
 #endif

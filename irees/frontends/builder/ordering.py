@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
@@ -12,12 +11,15 @@ from irees.dialects.iree_linalg_ext import YieldOp
 from irees.dialects.iree_linalg_ext.sorting import SortOp, TopkV2Op
 
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, I64, INDEX, U8, DType
+from .dtypes import BOOL, I32, I64, INDEX, U8, DType
 from .scalars import Body, Scalar
-from .shapes import flatten, slice_axis
+from .shapes import slice_axis
 
 SHORT = 64
 """Largest k for which top-k inserts into a buffer instead of sorting the row."""
+
+LONGEST_I32 = (1 << 31) - 1
+"""Longest row whose indices fit into i32."""
 
 BISECTIONS = 40
 """Binary-search steps for a row of dynamic size: enough for fewer than 2^40 elements."""
@@ -82,38 +84,27 @@ def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tenso
     The running maximum (or minimum) along an axis and its index in i64: ties give the last index,
     and the first NaN propagates.
     """
-    from .indexing import scan, take
+    from .indexing import scan
 
-    # A scan carries one value, so this one carries row-major indices and compares the elements
-    # there.
-    flat = flatten(b, x)
-    places = b.from_function(lambda s, *at: _linear(s, x.shape, at).to(I64), x.shape, I64)
+    def better(old: Scalar, new: Scalar) -> Scalar:
+        found = new >= old if largest else new <= old
+        return found & ~old.isnan() | new.isnan() if new.dtype.is_float else found
 
-    def best(acc: Scalar, new: Scalar) -> Scalar:
-        s = acc.body
-        old, value = s.extract(flat, [acc]), s.extract(flat, [new])
-        better = value >= old if largest else value <= old
-        if value.dtype.is_float:
-            better = better & ~old.isnan() | value.isnan()
-        return better.where(new, acc)
+    best = scan(b, x, axis, lambda old, new: better(old, new).where(new, old))
+    size = x.shape[axis]
+    wide = I32 if isinstance(size, int) and size <= LONGEST_I32 else I64
+    identity = projection(x.rank, tuple(range(x.rank)))
 
-    found = scan(b, places, axis, best)
-    inner, size = b.product(x.shape[axis + 1 :]), x.shape[axis]
+    # An element is the best one up to its place if it equals that one, or is a NaN.
+    def place(s: Body, new: Scalar, now: Scalar, _: Scalar) -> Scalar:
+        is_best = (new == now) | new.isnan() if new.dtype.is_float else new == now
+        return is_best.where(s.index(axis).to(wide), 0)
 
-    def along(place: Scalar) -> Scalar:
-        s = place.body
-        column = place.to(INDEX).truncdiv(s.as_index(inner))
-        return column.rem(s.as_index(size)).to(I64)
-
-    return take(b, flat, found, 0), b.map(along, found)
-
-
-def _linear(s: Body, shape: Sequence[Size], at: Sequence[Scalar]) -> Scalar:
-    """The row-major linear index of `at`."""
-    place = s.number(0, INDEX)
-    for index, size in zip(at, shape, strict=True):
-        place = place * s.as_index(size) + index
-    return place
+    (places,) = b.structured(
+        [x, best], [b.empty(wide, x.shape)], [identity] * 3, [False] * x.rank, place
+    )
+    last = scan(b, places, axis, lambda old, new: new.maximum(old))
+    return best, b.cast(last, I64)
 
 
 def search(b: Builder, sorted_: Tensor, values: Tensor, right: bool) -> Tensor:

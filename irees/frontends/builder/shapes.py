@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from irees.transforms.utils.shapes import constant_value, reassociation_attr, split
 
@@ -208,6 +210,28 @@ def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
     if len(shape) == x.rank and all(map(same, shape, x.shape)):
         return x
     return b.map(lambda v: v, x, shape=shape)
+
+
+def repeated(b: Builder, x: Tensor, axis: int) -> Tensor | None:
+    """
+    The vector v with x[i, j, k] = v[j] for axis 1, if `broadcast_to` made x from one, else None.
+    """
+    owner = x.value.owner
+    if not isinstance(owner, linalg.GenericOp) or len(owner.inputs) != 1:
+        return None
+    copied = owner.body.block.last_op
+    source, of, to = owner.inputs[0], *(m.data for m in owner.indexing_maps.data)
+    if copied is None or copied.operands[0] is not owner.body.block.args[0]:
+        return None
+    used = {d for e in of.results for d in e.used_dims()}
+    if used != {axis} or not isinstance(source.type, TensorType):
+        return None
+    if to != AffineMap.identity(x.rank) or not all(
+        isinstance(e, AffineDimExpr | AffineConstantExpr) for e in of.results
+    ):
+        return None
+    sizes = [x.shape[axis] if e.used_dims() else 1 for e in of.results]
+    return reshape(b, Tensor(source, x.dtype, tuple(sizes)), [x.shape[axis]])
 
 
 def slice_(

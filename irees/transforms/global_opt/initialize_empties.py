@@ -54,6 +54,7 @@ OVERWRITTEN = {
     "iree_linalg_ext.topk_v2": (2, 3),
     "iree_linalg_ext.map_load": (1,),
     "iree_linalg_ext.attention": (4, 5),
+    "iree_linalg_ext.scan": (1,),
     "tensor.dim": (0,),
 }
 """Operand indices whose elements an op never reads."""

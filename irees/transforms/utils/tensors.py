@@ -229,8 +229,9 @@ def rank_of(value: SSAValue) -> int:
 
 
 def is_static(value: SSAValue) -> bool:
-    """Whether every dim of a tensor is static."""
-    assert isinstance(value.type, TensorType)
+    """Whether every dim of a tensor is static; a scalar has none."""
+    if not isinstance(value.type, TensorType):
+        return True
     return min(value.type.get_shape(), default=0) >= 0
 
 

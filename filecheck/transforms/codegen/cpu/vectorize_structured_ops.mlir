@@ -55,22 +55,6 @@ func.func @reduction(%x: memref<4x64xf32>, %y: memref<4xf32>) {
   return
 }
 
-// A column sum keeps a vector of columns in registers.
-// CHECK-LABEL: func.func @columns
-// CHECK:         scf.for %[[J:.*]] =
-// CHECK-NEXT:      %[[Y:.*]] = vector.load %y[%[[J]]] : memref<16xf32>, vector<8xf32>
-// CHECK:         scf.for %[[I:.*]] = {{.*}} iter_args(%[[ACC:.*]] = %[[Y]]) -> (vector<8xf32>) {
-// CHECK-NEXT:        %[[X:.*]] = vector.load %x[%[[I]], %[[J]]] : memref<64x16xf32>, vector<8xf32>
-// CHECK-NEXT:        arith.addf %[[ACC]], %[[X]] : vector<8xf32>
-func.func @columns(%x: memref<64x16xf32>, %y: memref<16xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<64x16xf32>) outs(%y : memref<16xf32>) {
-  ^bb0(%a: f32, %o: f32):
-    %c = arith.addf %o, %a : f32
-    linalg.yield %c : f32
-  }
-  return
-}
-
 // A branch that all lanes take together yields vectors.
 // CHECK-LABEL: func.func @branch
 // CHECK:         %[[V:.*]] = scf.if %c -> (vector<8xf32>) {

@@ -1,15 +1,23 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-vectorize-structured-ops' | filecheck %s
 
-// Four vectors of columns are summed side by side, as one; what is left over is a vector of its own.
-// CHECK-LABEL: func.func @wide_columns
-// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} {
-// CHECK:           scf.for
-// CHECK:             vector.load %{{.*}} : memref<9x40xf32>, vector<32xf32>
-// CHECK:             arith.addf %{{.*}} : vector<32xf32>
-// CHECK:         scf.for
-// CHECK:           vector.load %{{.*}} : memref<9x40xf32>, vector<8xf32>
-func.func @wide_columns(%x: memref<9x40xf32>, %y: memref<40xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<9x40xf32>) outs(%y : memref<40xf32>) {
+// Columns are summed in panels of eight rows; the results are in memory between panels. The rows that
+// are left are a panel of their own.
+// CHECK-LABEL: func.func @panels
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK-COUNT-7:   arith.addi %[[I]], %{{.*}} : index
+// CHECK:           scf.for %[[J:.*]] =
+// CHECK-NEXT:        %[[Y:.*]] = vector.load %y[%[[J]]] : memref<40xf32>, vector<8xf32>
+// CHECK-NEXT:        %[[X:.*]] = vector.load %x[%[[I]], %[[J]]] : memref<19x40xf32>, vector<8xf32>
+// CHECK-NEXT:        %{{.*}} = arith.addf %[[X]], %[[Y]] : vector<8xf32>
+// CHECK-COUNT-7:     vector.load %x
+// CHECK:             vector.store %{{.*}}, %y[%[[J]]]
+// CHECK:         scf.for %[[K:.*]] =
+// CHECK-NEXT:      vector.load %y[%[[K]]]
+// CHECK-COUNT-3:   vector.load %x
+// CHECK-NOT:       vector.load %x
+// CHECK:           vector.store
+func.func @panels(%x: memref<19x40xf32>, %y: memref<40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<19x40xf32>) outs(%y : memref<40xf32>) {
   ^bb0(%a: f32, %o: f32):
     %r = arith.addf %a, %o : f32
     linalg.yield %r : f32
@@ -17,15 +25,56 @@ func.func @wide_columns(%x: memref<9x40xf32>, %y: memref<40xf32>) {
   return
 }
 
-// Comparisons of vectors that are wider than a register are taken apart: one vector at a time.
-// CHECK-LABEL: func.func @no_wide_columns
-// CHECK-NOT:     vector<32xf32>
-// CHECK:         return
-func.func @no_wide_columns(%x: memref<9x40xf32>, %y: memref<40xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<9x40xf32>) outs(%y : memref<40xf32>) {
+// Few rows: their sums stay in registers.
+// CHECK-LABEL: func.func @few_rows
+// CHECK:         scf.for %[[J:.*]] =
+// CHECK-NEXT:      vector.load %y[%[[J]]]
+// CHECK:           scf.for {{.*}} -> (vector<8xf32>) {
+// CHECK-NEXT:        vector.load %x
+func.func @few_rows(%x: memref<7x40xf32>, %y: memref<40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<7x40xf32>) outs(%y : memref<40xf32>) {
   ^bb0(%a: f32, %o: f32):
-    %r = arith.maximumf %a, %o : f32
+    %r = arith.addf %a, %o : f32
     linalg.yield %r : f32
+  }
+  return
+}
+
+// One vector of columns: rows are added to four accumulators in turn.
+// CHECK-LABEL: func.func @few_columns
+// CHECK:         %[[Y:.*]] = vector.load %y
+// CHECK:         %[[A:.*]], %[[B:.*]], %[[C:.*]], %[[D:.*]] = scf.for
+// CHECK-COUNT-4:   vector.load %x
+// CHECK:         %[[AB:.*]] = arith.addf %[[A]], %[[B]] : vector<8xf32>
+// CHECK-NEXT:    %[[ABC:.*]] = arith.addf %[[AB]], %[[C]] : vector<8xf32>
+// CHECK-NEXT:    %[[ALL:.*]] = arith.addf %[[ABC]], %[[D]] : vector<8xf32>
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %[[ALL]])
+// CHECK:           vector.load %x
+func.func @few_columns(%x: memref<?x8xf32>, %y: memref<8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%x : memref<?x8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %r = arith.addf %o, %a : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// Of a sum of rows of a table each row is looked up once for all columns.
+// CHECK-LABEL: func.func @table
+// CHECK:         scf.for
+// CHECK-COUNT-8:   memref.load %p
+// CHECK:           scf.for
+// CHECK-NOT:         memref.load
+// CHECK-COUNT-8:     vector.load %t[%{{.*}}, %{{.*}}] : memref<99x40xf32>, vector<8xf32>
+// CHECK-NOT:         memref.load
+// CHECK:             vector.store
+func.func @table(%p: memref<16xindex>, %t: memref<99x40xf32>, %y: memref<40xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(j, i) -> (i)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]} ins(%p : memref<16xindex>) outs(%y : memref<40xf32>) {
+  ^bb0(%r: index, %o: f32):
+    %j = linalg.index 0 : index
+    %a = memref.load %t[%r, %j] : memref<99x40xf32>
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
   }
   return
 }

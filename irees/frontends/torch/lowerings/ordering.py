@@ -67,8 +67,8 @@ def kthvalue(call: Call, x: Tensor, k: Any, dim: int, keep: bool) -> tuple[Tenso
 def _running(fn: Any) -> Any:
     def lower(call: Call, x: Tensor, dim: int) -> Tensor:
         b, dtype = call.b, call.dtype()
-        # PyTorch's CPU kernels accumulate floats in double.
-        wide = F64 if dtype.is_float else dtype
+        # PyTorch's CPU kernels accumulate f32 in f64, and half floats in f32.
+        wide = F64 if dtype.is_float and dtype.computed is dtype else dtype.computed
         if not x.rank:
             return b.cast(x, dtype)
         return b.cast(indexing.scan(b, b.cast(x, wide), dim % x.rank, fn), dtype)

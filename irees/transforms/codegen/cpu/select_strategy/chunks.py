@@ -29,7 +29,7 @@ def chunk_tiles(group: Group) -> list[int]:
     for position in reversed(range(len(extents))):
         extent = CPU.assumed_trip_count if extents[position] < 0 else extents[position]
         if inner >= chunk:
-            tiles[position] = 1
+            tiles[position] = _tile(group, position, 1)
         elif inner * extent > chunk or position == 0:
             tile = max(1, chunk // max(1, inner))
             tiles[position] = _tile(group, position, tile)

@@ -12,12 +12,13 @@ static, else it is scalar.
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
     scf.for %i = 992 to 1000 { ... scalar ... }
 
-Column sums use several vectors of columns at a time, so that the latencies of their additions
-overlap.
+Columns are reduced in panels of a few rows, with the results in memory in between: rows are read
+along their length, as prefetchers expect, and additions to different columns overlap. Of few
+columns the results stay in registers, and rows are added to several accumulators in turn.
 
-    for j in N step 16 { out[j:j+16] += sum of x[i, j:j+16] over i }
+    for j in N step 8 { out[j:j+8] += sum of x[i, j:j+8] over i }
   =>
-    for j in N step 64 { out[j:j+64] += sum of x[i, j:j+64] over i }
+    for i in M step 8 { for j in N step 8 { out[j:j+8] += x[i, j:j+8] + ... + x[i+7, j:j+8] } }
 
 A matrix that is reduced along its rows and exceeds the private caches of a core is read as four
 streams, a quarter of its rows apart: four streams get more memory bandwidth than one.

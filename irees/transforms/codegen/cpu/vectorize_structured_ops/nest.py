@@ -27,6 +27,12 @@ from irees.transforms.codegen.common.utils.surroundings import (
     has_vector_form,
 )
 from irees.transforms.codegen.cpu.vectorize_structured_ops.invariants import invariants
+from irees.transforms.codegen.cpu.vectorize_structured_ops.panels import (
+    reduce_in_turns,
+    reduce_panels,
+    takes_panels,
+    takes_turns,
+)
 from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import reduce_lanes
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.lanes import (
@@ -51,10 +57,6 @@ from irees.transforms.utils.structured import (
     writes_along_reduction,
 )
 
-WIDENED = frozenset("arith.addf arith.mulf arith.subf arith.constant linalg.yield".split())
-"""Ops on vectors wider than a register that C compilers split into registers efficiently. They
-split comparisons and selects into single lanes."""
-
 
 @dataclass
 class Nest:
@@ -74,6 +76,12 @@ class Nest:
     """The unroll factor of `jam`."""
     apart: Size = 1
     """The distance between jammed iterations."""
+    rows: int = 0
+    """The rows of a panel, 0 for a reduction whose accumulators stay in registers."""
+    panel: list[tuple[Size, dict[SSAValue, Lane]]] = field(default_factory=list)
+    """The rows of a panel, with body values that are the same for all columns."""
+    in_turns: bool = False
+    """Whether rows are added to several accumulators in turn."""
     fill: linalg.GenericOp | None = None
     """The fill of the output, which is erased with this op."""
     start: arith.ConstantOp | None = None
@@ -154,7 +162,7 @@ class Nest:
     def take(self, axis: int) -> None:
         """Vectorizes along a loop; the widest value that varies determines the lanes."""
         self.axis = axis
-        inputs, fixed = invariants(self.op, self._moving())
+        inputs, fixed = invariants(self.op, {axis})
         same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
         used = [*self.block.args] + [
             r
@@ -203,14 +211,16 @@ class Nest:
         self.sizes = self._sizes(here)
         parallel, reduction = self._loop_order()
         self.reduction = reduction
-        if reduction:
+        if self.axis in parallel and reduction:
+            self._choose_jam(parallel[:-1])
+            self.rows = 1 if self.jam is None and takes_panels(self) else 0
+            self.in_turns = not self.rows and takes_turns(self)
+        if reduction and not self.rows:
             self._take_fill()
         if reduction and self.axis is not None:
             self._take_producer()
-        if self.axis in parallel and reduction:
+        if self.axis in parallel and reduction and not self.rows:
             self._take_consumer()
-            self._choose_jam(parallel[:-1])
-            self._widen()
         if self.axis in reduction and self.producer is None:
             self._choose_streams(parallel, here)
         self._parallel(parallel, {}, here)
@@ -248,7 +258,8 @@ class Nest:
 
     def _take_producer(self) -> None:
         """Fuses the elementwise producer."""
-        producer = find_producer(self.op, self.fill)
+        fill = fill_of(self.op) if len(self.op.outputs) == 1 else None
+        producer = find_producer(self.op, fill and fill[0])
         if producer is not None and (before := self._beside(producer)) is not None:
             self.producer, self.before = producer, before
 
@@ -292,18 +303,6 @@ class Nest:
                 divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
-
-    def _widen(self) -> None:
-        """
-        Reduces several vectors of columns side by side, as one wide vector: one alone waits for
-        the latency of its combiner.
-        """
-        assert self.axis is not None
-        size, wide = self.sizes[self.axis], self.lanes * CPU.column_vectors
-        plain = all(o.name in WIDENED for o in self.block.ops)
-        alone = self.producer is None and self.consumer is None and self.jam is None
-        if alone and plain and isinstance(size, int) and size >= wide:
-            self.lanes = wide
 
     def _shares_input(self, loop: int) -> bool:
         """Whether iterations of a loop read the same elements of an input, at least in part."""
@@ -373,6 +372,15 @@ class Nest:
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
             return
+        if self.rows:
+            reduce_panels(self, ivs, at)
+            return
+        self.columns(ivs, at)
+
+    def columns(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Emits the vectorized loop with its epilogue."""
+        assert self.axis is not None
+        loop, size = self.axis, self.sizes[self.axis]
         self._hoist(ivs, at)
         main = at.mul(at.floordiv(size, self.lanes), self.lanes)
         if not (isinstance(main, int) and main == 0):
@@ -523,12 +531,9 @@ class Nest:
             for number, value in enumerate(results):
                 self.write(number % outputs, value, places[number // outputs], at, lanes)
             return
-        start = [
-            materialize(lane, lanes, at.insert) if lanes > 1 else lane.value
-            for place in places
-            for lane in self._start(place, at, lanes)
-        ]
-        results = self._reduce(self.reduction, start, ivs, at, lanes)
+        start = self._accumulators(places, at, lanes)
+        reduce = self._panel if self.rows else self._reduce_all
+        results = reduce(start, ivs, at, lanes)
         for number, place in enumerate(places):
             mine = results[number * outputs : (number + 1) * outputs]
             self._finish(mine, place, at, lanes)
@@ -544,6 +549,13 @@ class Nest:
         if self.start is not None:
             return [Lane(self.start.result, Kind.UNIFORM)]
         return [self._read(self.inputs + i, ivs, at, lanes) for i in range(len(self.op.outputs))]
+
+    def _accumulators(
+        self, places: Sequence[dict[int, Size]], at: IndexBuilder, lanes: int
+    ) -> list[SSAValue]:
+        """Returns the accumulators of some results, as vectors if there are several lanes."""
+        found = [lane for place in places for lane in self._start(place, at, lanes)]
+        return [materialize(x, lanes, at.insert) if lanes > 1 else x.value for x in found]
 
     def _finish(
         self, values: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
@@ -586,25 +598,75 @@ class Nest:
             before.write(0, value, theirs, at, lanes)
         return Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
 
+    def _panel(
+        self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> Sequence[SSAValue]:
+        """Adds the rows of a panel to the accumulators."""
+        known, loop = self.computed, self.reduction[-1]
+        for row, computed in self.panel:
+            self.computed = computed
+            accs = self.add_row(accs, {**ivs, loop: row}, at, lanes)
+        self.computed = known
+        return accs
+
+    def _reduce_all(
+        self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> Sequence[SSAValue]:
+        """Emits all reduction loops."""
+        return self._reduce(self.reduction, accs, ivs, at, lanes)
+
+    def hoist_rows(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Emits what is the same for all columns of a row, such as its place in a table."""
+        assert self.axis is not None
+        known, loop, self.panel = self.computed, self.reduction[-1], []
+        for number in range(self.rows):
+            row = at.add(ivs[loop], number)
+            self.computed = dict(known)
+            self._compute({self.axis}, {**ivs, loop: row}, at)
+            self.panel.append((row, self.computed))
+        self.computed = known
+
     def _reduce(
         self,
         loops: Sequence[int],
-        accs: list[SSAValue],
+        accs: Sequence[SSAValue],
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int,
+    ) -> Sequence[SSAValue]:
+        if len(loops) == 1 and self.in_turns:
+            return reduce_in_turns(self, accs, ivs, at, lanes)
+        if len(loops) == 1:
+            return self.reduce_rows(accs, (0, self.sizes[loops[0]]), ivs, at, lanes)
+        body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
+        carried = body.arguments
+        return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))
+
+    def reduce_rows(
+        self,
+        accs: Sequence[SSAValue],
+        rows: tuple[Size, Size],
         ivs: dict[int, Size],
         at: IndexBuilder,
         lanes: int,
     ) -> list[SSAValue]:
-        if not loops:
-            kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
-            width = len(self.op.outputs)
-            found: list[SSAValue] = []
-            for number in range(len(accs) // width):
-                mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
-                results = self.apply(mine, self._shifted(ivs, number, at), at, lanes)
-                found += [
-                    materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results
-                ]
-            return found
-        body, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1, accs)
-        carried = body.arguments
-        return body(self._reduce(loops[1:], carried, {**ivs, loops[0]: iv}, inner, lanes))
+        """Emits a part of the innermost reduction loop, with the accumulators in registers."""
+        start, stop = rows
+        if isinstance(start, int) and isinstance(stop, int) and start == stop:
+            return list(accs)
+        body, iv, inner = for_loop(at, start, stop, 1, accs)
+        place = {**ivs, self.reduction[-1]: iv}
+        return body(self.add_row(body.arguments, place, inner, lanes))
+
+    def add_row(
+        self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> list[SSAValue]:
+        """Emits the body for one iteration of the reduction loops; returns the accumulators."""
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        width = len(self.op.outputs)
+        found: list[SSAValue] = []
+        for number in range(len(accs) // width):
+            mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
+            results = self.apply(mine, self._shifted(ivs, number, at), at, lanes)
+            found += [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
+        return found

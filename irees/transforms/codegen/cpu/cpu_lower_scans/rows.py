@@ -1,0 +1,120 @@
+"""
+Scans along the innermost dim, several rows in one loop. Part of `irees-cpu-lower-scans`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from irees.targets.cpu import CPU
+from irees.transforms.codegen.common.utils.rows import compare, load, store
+from irees.transforms.codegen.cpu.cpu_lower_scans.columns import consumed
+from irees.transforms.codegen.cpu.cpu_lower_scans.neighbours import Scan
+from irees.transforms.utils.loops import for_loop, if_else
+from irees.transforms.utils.orders import inline_region
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.structured import affine_value
+
+
+@dataclass
+class Rows:
+    """The lowering of one scan along the innermost dim."""
+
+    scan: Scan
+
+    def build(self, at: IndexBuilder) -> None:
+        """Emits the loops over rows; nothing is written for empty rows."""
+        size = buffer_dim(self.scan.op.input, self.scan.dim, at)
+        if isinstance(size, int):
+            if size:
+                self._outer([], size, at)
+            return
+        close, inner = if_else(at, compare(size, 1, "sge", at))
+        self._outer([], size, inner)
+        close()
+
+    def _outer(self, place: list[Size], size: Size, at: IndexBuilder) -> None:
+        left = self.scan.dim - len(place)
+        if left == 0:
+            self._rows([place], size, at)
+            return
+        count = buffer_dim(self.scan.op.input, len(place), at)
+        many = CPU.scanned_rows if left == 1 else 1
+        main = at.mul(at.floordiv(count, many), many)
+        for start, stop, step in ((0, main, many), (main, count, 1)):
+            if start == stop or (stop is main and main == 0):
+                continue
+            close, iv, inner = for_loop(at, start, stop, step)
+            if left == 1:
+                rows = [[*place, inner.add(iv, k)] for k in range(step)]
+                self._rows(rows, size, inner)
+            else:
+                self._outer([*place, iv], size, inner)
+            close()
+            if many == 1:
+                return
+
+    def _rows(self, rows: Sequence[list[Size]], size: Size, at: IndexBuilder) -> None:
+        """Scans some rows in one loop; the accumulator receives the final running values."""
+        op, inclusive = self.scan.op, self.scan.is_inclusive
+        end = at.sub(size, 1)
+        start, stop = (1, size) if inclusive else (0, end)
+        if inclusive:
+            last = [self._element([*row, 0], at) for row in rows]
+            self._write_all(last, rows, 0, at)
+        else:
+            last = [load(op.accumulator, row, at) for row in rows]
+        if size != 1:
+            close, i, b = for_loop(at, start, stop, 1, last)
+            values = [self._element([*row, i], b) for row in rows]
+            sums = [
+                inline_region(op.body.block, [running, value], b)[0]
+                for running, value in zip(close.arguments, values, strict=True)
+            ]
+            self._write_all(sums if inclusive else close.arguments, rows, i, b)
+            last = close(sums)
+        if not inclusive:
+            self._write_all(last, rows, end, at)
+        for row, value in zip(rows, last, strict=True):
+            store(value, op.accumulator, row, at)
+
+    def _write_all(
+        self, values: Sequence[SSAValue], rows: Sequence[list[Size]], i: Size, b: IndexBuilder
+    ) -> None:
+        for row, value in zip(rows, values, strict=True):
+            self._write(value, [*row, i], b)
+
+    def _read(
+        self, value: SSAValue, indexing: AffineMap, place: list[Size], b: IndexBuilder
+    ) -> SSAValue:
+        if not isinstance(value.type, MemRefType):
+            return value
+        return load(value, [affine_value(e, place, b) for e in indexing.results], b)
+
+    def _element(self, place: list[Size], b: IndexBuilder) -> SSAValue:
+        """Returns an element of the input."""
+        producer = self.scan.producer
+        values = [self._read(v, m, place, b) for v, m in self.scan.inputs]
+        if producer is None:
+            return values[0]
+        # The block argument of the output is unused.
+        return inline_region(producer.body.block, [*values, values[0]], b)[0]
+
+    def _write(self, value: SSAValue, place: list[Size], b: IndexBuilder) -> None:
+        """Stores an element of the output, and what the consumer makes of it."""
+        if self.scan.keeps_output:
+            store(value, self.scan.op.output, place, b)
+        if self.scan.consumer is not None:
+            rest = [self._read(v, m, place, b) for v, m in self.scan.others]
+            made = consumed(self.scan, value, rest, b)
+            store(made, self.scan.consumer.outputs[0], place, b)
+
+
+def scan_rows(scan: Scan, at: IndexBuilder) -> None:
+    """scan along the innermost dim  =>  loops over several rows"""
+    Rows(scan).build(at)
