@@ -34,6 +34,10 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "embedding_bag": (lambda x, i: functional.embedding_bag(i[None], x, mode="sum")),
     "cross_entropy": (lambda x, i: functional.cross_entropy(x.T[:3].contiguous(), i[:3])),
     "index_put": (lambda x, i: x.index_put((i,), rows_of(x, i))),
+    "scatter rows": (lambda x, i: x.scatter(0, i[:, None].expand(-1, 4), rows_of(x, i))),
+    "reduce rows": (
+        lambda x, i: x.scatter_reduce(0, i.unsqueeze(-1).expand(-1, 4), rows_of(x, i), "amax")
+    ),
     "accumulate": (lambda x, i: x.index_put((i,), rows_of(x, i), accumulate=True)),
     "put": (lambda x, i: x[:, 0].contiguous().put(i, i.float())),
     "index_add": (lambda x, i: x.index_add(0, i, rows_of(x, i))),
@@ -92,3 +96,35 @@ def test_the_error_says_where() -> None:
     line = next(n for n, t in enumerate(open(__file__), 1) if t.endswith("# here\n"))
     with pytest.raises(RuntimeTrap, match=rf"test_torch_indices.py:{line}.*of size 10"):
         program(torch.tensor([1, 10]))
+
+
+def dispatches(fn: Any, *inputs: Any) -> str:
+    return str(irees.compile(fn, inputs, to="dispatch-creation"))
+
+
+def test_an_index_that_is_repeated_along_rows_scatters_rows() -> None:
+    """`index[:, None].expand(-1, n)` is how graph networks write a sum over neighbours."""
+    x, i = torch.arange(20.0).reshape(5, 4), torch.tensor([2, 0, 2, 1, 2])
+    sums = lambda x, i: torch.zeros(3, 4).scatter_add(0, i[:, None].expand_as(x), x)  # noqa: E731
+    assert "tensor<5x1xi64>" in dispatches(sums, x, i)
+    assert torch.equal(irees.compile(sums, (x, i))(x, i), sums(x, i))
+    # Rows of the source may be shorter than those of the target.
+    short = lambda x, i: torch.zeros(3, 6).scatter_add(0, i[:, None].expand_as(x), x)  # noqa: E731
+    assert torch.equal(irees.compile(short, (x, i))(x, i), short(x, i))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_the_same_length_are_reductions(mode: str) -> None:
+    """Offsets 0, n, 2 n, ... need no search for the bag of an index, and no scatter."""
+    table, i = torch.randn(9, 5), torch.randint(0, 9, (4, 6))
+    bag = lambda t, i: functional.embedding_bag(i, t, mode=mode)  # noqa: E731
+    assert "scatter" not in dispatches(bag, table, i)
+    torch.testing.assert_close(irees.compile(bag, (table, i))(table, i), bag(table, i))
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 3, 7], [0, 0, 0, 0], [0, 1, 10, 10], [0]])
+def test_bags_of_any_length(offsets: list[int]) -> None:
+    """Bags may be empty, also the last."""
+    table, i, o = torch.randn(9, 5), torch.randint(0, 9, (10,)), torch.tensor(offsets)
+    bag = lambda t, i, o: functional.embedding_bag(i, t, o, mode="sum")  # noqa: E731
+    torch.testing.assert_close(irees.compile(bag, (table, i, o))(table, i, o), bag(table, i, o))

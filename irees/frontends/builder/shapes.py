@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import tensor
+from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from irees.transforms.utils.shapes import constant_value, reassociation_attr, split
@@ -232,6 +232,44 @@ def repeated(b: Builder, x: Tensor, axis: int) -> Tensor | None:
         return None
     sizes = [x.shape[axis] if e.used_dims() else 1 for e in of.results]
     return reshape(b, Tensor(source, x.dtype, tuple(sizes)), [x.shape[axis]])
+
+
+def step_of(x: Tensor) -> int | None:
+    """The number s with x[i] = s * i, for a vector that `from_function` made so, else None."""
+    owner = x.value.owner
+    if not isinstance(owner, linalg.GenericOp) or owner.inputs or x.rank != 1:
+        return None
+    known: dict[SSAValue, tuple[int, int]] = {}
+    last = owner.body.block.last_op
+    for op in owner.body.block.ops:
+        if op is last:
+            break
+        found = _linear(op, known)
+        if found is None:
+            return None
+        known[op.results[0]] = found
+    step, start = known.get(last.operands[0], (0, 1)) if last is not None else (0, 1)
+    return None if start else step
+
+
+def _linear(op: Operation, known: dict[SSAValue, tuple[int, int]]) -> tuple[int, int] | None:
+    """The factor and the constant of a result that is linear in the index of the only loop."""
+    if isinstance(op, linalg.IndexOp):
+        return 1, 0
+    if isinstance(op, arith.ConstantOp):
+        return (0, op.value.value.data) if isinstance(op.value, IntegerAttr) else None
+    parts = [known.get(o) for o in op.operands]
+    given = [p for p in parts if p is not None]
+    if len(given) < len(parts):
+        return None
+    if isinstance(op, arith.IndexCastOp | arith.ExtSIOp):
+        return given[0]
+    (a, b), (c, d) = given if len(given) == 2 else ((0, 0), (0, 0))
+    if isinstance(op, arith.AddiOp):
+        return a + c, b + d
+    if isinstance(op, arith.MuliOp) and (a == 0 or c == 0):
+        return a * d + b * c, b * d
+    return None
 
 
 def slice_(

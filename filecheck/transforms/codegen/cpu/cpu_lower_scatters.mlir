@@ -21,16 +21,16 @@ func.func @slices(%u: memref<9x8xf32>, %i: memref<9x1xi64>, %t: memref<5x8xf32>)
   return
 }
 
-// Slices may be smaller than those of the target, and updates may be masked.
+// Updates may be masked; sizes may be dynamic.
 // CHECK-LABEL: func.func @masked
 // CHECK:         %[[M:.*]] = memref.load %m[%[[N:.*]]] : memref<?xi1>
 // CHECK:         arith.andi %{{.*}}, %[[M]] : i1
 // CHECK:         scf.if
-// CHECK:           memref.subview %u[%{{.*}}, 0, 0] [1, 2, %{{.*}}] [1, 1, 1]
-// CHECK:           memref.subview %t[%{{.*}}, 0, 0] [1, 2, %{{.*}}] [1, 1, 1]
+// CHECK:           memref.subview %u[%{{.*}}, 0, 0] [1, 3, %{{.*}}] [1, 1, 1]
+// CHECK:           memref.subview %t[%{{.*}}, 0, 0] [1, 3, %{{.*}}] [1, 1, 1]
 // CHECK-NEXT:      linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]
-func.func @masked(%u: memref<?x2x?xf32>, %i: memref<?xi32>, %m: memref<?xi1>, %t: memref<5x3x?xf32>) {
-  iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %i, %m : memref<?x2x?xf32>, memref<?xi32>, memref<?xi1>) outs(%t : memref<5x3x?xf32>) {
+func.func @masked(%u: memref<?x3x?xf32>, %i: memref<?xi32>, %m: memref<?xi1>, %t: memref<5x3x?xf32>) {
+  iree_linalg_ext.scatter dimension_map = [0] unique_indices(true) ins(%u, %i, %m : memref<?x3x?xf32>, memref<?xi32>, memref<?xi1>) outs(%t : memref<5x3x?xf32>) {
   ^bb0(%a: f32, %b: f32):
     iree_linalg_ext.yield %a : f32
   }

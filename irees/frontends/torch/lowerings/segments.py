@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
+from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, same, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
@@ -46,18 +46,21 @@ def embedding_bag(
     """
     b = call.b
     count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
-    places = shapes.iota(b, indices.shape[0])
-    ends = b.cast(offsets, I64)
-    bags = b.map(lambda n: n - 1, ordering.search(b, ends, places, right=True))
+    bags = _bags(call, offsets, indices.shape[0])
     kept = bags
     if padding >= 0:
         kept = b.map(lambda bag, i: (i == padding).where(-1, bag), bags, indices)
     wide = table.dtype.computed
-    rows = b.cast(indexing.take(b, table, indices, 0, indexing.checked), wide)
-    if weights is not None:
-        rows = _by_row(call, rows, weights, lambda v, w: v * w.to(wide))
-    sizes = _counts(call, kept, count)
-    result = _reduced(call, rows, kept, count, "max" if mode == 2 else "sum")
+    even = None if last or padding >= 0 else _even_bags(call, indices, offsets)
+    if even is not None:
+        sizes = b.full(shapes.step_of(offsets), I64, [count])
+        result = _reduced_evenly(call, table, even, weights, mode)
+    else:
+        sizes = _counts(call, kept, count)
+        rows = b.cast(indexing.take(b, table, indices, 0, indexing.checked), wide)
+        if weights is not None:
+            rows = _by_row(call, rows, weights, lambda v, w: v * w.to(wide))
+        result = _reduced(call, rows, kept, count, "max" if mode == 2 else "sum")
     if mode == 1:
         result = _by_row(call, result, sizes, lambda v, n: v / n.maximum(1).to(wide))
     if mode == 2:
@@ -66,6 +69,35 @@ def embedding_bag(
         sizes = b.full(0, sizes.dtype, sizes.shape)
     rest = (bags, sizes, sizes)
     return b.cast(result, call.dtype()), *(_shaped(call, t, i) for i, t in enumerate(rest, 1))
+
+
+def _bags(call: Call, offsets: Tensor, count: Size) -> Tensor:
+    """The bag of each of `count` indices: how many bags begin up to its place, less one."""
+    b = call.b
+    starts = _counts(call, b.cast(offsets, I64), count)
+    return b.map(lambda n: n - 1, indexing.scan(b, starts, 0, lambda acc, n: acc + n))
+
+
+def _even_bags(call: Call, indices: Tensor, offsets: Tensor) -> Tensor | None:
+    """The indices with one row for each bag, if all bags are known to have the same length."""
+    step, count = shapes.step_of(offsets), offsets.shape[0]
+    if step is None or step < 1:
+        return None
+    if same(call.b.mul(count, step), indices.shape[0]):
+        return shapes.reshape(call.b, indices, [count, step])
+    return None
+
+
+def _reduced_evenly(
+    call: Call, table: Tensor, indices: Tensor, weights: Tensor | None, mode: int
+) -> Tensor:
+    """The sums, or maxima (mode 2), of table[indices[i, j]] over j."""
+    b, wide = call.b, table.dtype.computed
+    rows = b.cast(indexing.take(b, table, indices, 0, indexing.checked), wide)
+    if weights is not None:
+        factors = shapes.reshape(b, weights, [*indices.shape, 1])
+        rows = b.map(lambda v, w: v * w.to(wide), rows, factors, dtype=wide)
+    return reductions.max_(b, rows, [1]) if mode == 2 else reductions.sum_(b, rows, [1], wide)
 
 
 def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
