@@ -154,6 +154,24 @@ def test_a_slice_must_lie_inside():
             program(x, *wrong)
 
 
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_an_empty_result_may_have_a_large_dim(target):
+    """Bytes of the dims before a 0 may exceed any memory; shapes that numpy lacks are refused."""
+    text = """
+func.func @main(%x: tensor<?xf32>, %a: index, %b: index) -> tensor<?x?xf32> {
+  %s = tensor.from_elements %a, %b : tensor<2xindex>
+  %r = tensor.reshape %x(%s) : (tensor<?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+    program, x = irees.compile(text, target=target), np.zeros(0, F32)
+    for shape in ((1 << 60, 0), (0, 1 << 60), (1 << 59, 0), (0, 0)):
+        assert program(x, *shape).shape == shape
+    for shape in ((1 << 62, 0), (0, 1 << 62), (-1, 0), (0, -1)):
+        with pytest.raises((OutOfMemoryError, RuntimeTrap)):
+            program(x, *shape)
+
+
 def test_what_is_inserted_has_the_size_of_its_slice():
     program = compiled(
         """

@@ -156,10 +156,16 @@ def _cast(machine: Machine, op: Operation) -> Prepared:
 
 
 def reshaped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Reshapes an array. Raises RuntimeTrap if the number of elements differs."""
+    """
+    Reshapes an array. Raises RuntimeTrap if the number of elements differs, MemoryError if numpy
+    has no array of such a shape, which may be empty.
+    """
     if prod(shape) != array.size or any(n < 0 for n in shape):
         raise RuntimeTrap(f"{array.shape} cannot become {tuple(shape)}")
-    return array.reshape(shape)
+    try:
+        return array.reshape(shape)
+    except ValueError as error:
+        raise MemoryError(f"no array has the shape {tuple(shape)}") from error
 
 
 def reassociation(op: Operation) -> list[list[int]]:

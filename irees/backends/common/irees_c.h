@@ -52,9 +52,12 @@ irees_c64 cpowf(irees_c64, irees_c64);
 #define IREES_LEADING_ZEROS(x) __builtin_clzll(x)
 #define IREES_TRAILING_ZEROS(x) __builtin_ctzll(x)
 
-/* A size in bytes, a * b; negative or more than 2^60 saturates to 2^60, which no allocation satisfies. */
+/* A size in bytes, a * b; more than 2^60 saturates to 2^60, which no allocation satisfies, unless a
+   later dim is 0. A negative size is 2^61 and stays so. */
 IREES_INLINE int64_t irees_bytes(int64_t a, int64_t b) {
   int64_t r;
+  if (a < 0 || b < 0 || a >> 61 || b >> 61) return INT64_C(1) << 61;
+  if (a == 0 || b == 0) return 0;
   return a >> 60 || b >> 60 || __builtin_mul_overflow(a, b, &r) || r >> 60 ? INT64_C(1) << 60 : r;
 }
 

@@ -9,7 +9,7 @@ import pytest
 from irees.backends.common.program_text import host_support
 from irees.backends.common.toolchain import compile_library
 
-TOO_MUCH = 1 << 60
+TOO_MUCH, NEGATIVE = 1 << 60, 1 << 61
 TEXT = f"""{host_support()}
 __attribute__((visibility("default"))) int64_t bytes_of(int64_t a, int64_t b) {{ return irees_bytes(a, b); }}
 __attribute__((visibility("default"))) int64_t after(int64_t place, int64_t bytes) {{ return irees_after(place, bytes, 64); }}
@@ -31,10 +31,13 @@ def library(tmp_path_factory) -> CDLL:
     [
         (4, 1000, 4000),
         (0, 1000, 0),
-        (4, -1, TOO_MUCH),
-        (0, -1, TOO_MUCH),
-        (-1, -1, TOO_MUCH),
-        (TOO_MUCH, 0, TOO_MUCH),
+        (4, -1, NEGATIVE),
+        (0, -1, NEGATIVE),
+        (-1, -1, NEGATIVE),
+        (NEGATIVE, 0, NEGATIVE),
+        (NEGATIVE, 4, NEGATIVE),
+        (TOO_MUCH, 0, 0),
+        (TOO_MUCH, 4, TOO_MUCH),
         (1 << 32, 1 << 32, TOO_MUCH),
         (1 << 59, 1, 1 << 59),
     ],
