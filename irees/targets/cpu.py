@@ -193,6 +193,9 @@ class CpuCosts:
     scanned_rows: int = cost(4, "rows", "derived: latency of an addition")
     """Rows that are scanned in one loop."""
 
+    shared_ops: int = cost(8, "ops", "guess")
+    """Scalar ops of a body that iterations of a loop must share for it to become the innermost."""
+
     assumed_trip_count: int = cost(256, "iterations", "guess")
     """Assumed trip count of dynamic loops in tile-size selection."""
 

@@ -99,4 +99,20 @@ MUTANTS = (
         "scan.keeps_output = False",
         SCANS_TESTS,
     ),
+    Mutant(
+        "A237",
+        "each channel computes again where it is sampled",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "fixed[best] < fixed[parallel[-1]] + CPU.shared_ops",
+        "fixed[best] >= 0",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
+    ),
+    Mutant(
+        "A238",
+        "an empty tensor with a large dim takes memory",
+        "irees/backends/common/irees_c.h",
+        "if (a == 0 || b == 0) return 0;",
+        "",
+        ("tests/backends/common/test_scratch.py",),
+    ),
 )

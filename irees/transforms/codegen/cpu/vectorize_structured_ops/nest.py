@@ -70,6 +70,8 @@ class Nest:
     sizes: list[Size] = field(default_factory=list)
     computed: dict[SSAValue, Lane] = field(default_factory=dict)
     """Body values that are invariant in the inner loops."""
+    inner: int | None = None
+    """The innermost loop of a scalar nest, if it is not the last one."""
     jam: int | None = None
     """The loop to unroll and jam, if any."""
     points: int = 1
@@ -179,7 +181,7 @@ class Nest:
         any, the last loop, if it reads a table of an outer one.
         """
         reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
-        moving = reductions | {x for x in (self.axis, self.jam) if x is not None}
+        moving = reductions | {x for x in (self.axis, self.jam, self.inner) if x is not None}
         last = {len(self.kinds) - 1}
         if not moving and len(self.kinds) > 1 and invariants(self.op, last)[0]:
             return last
@@ -234,9 +236,24 @@ class Nest:
         reduction = [i for i, k in kinds if k != "parallel"]
         if writes_along_reduction(self.op):
             parallel, reduction = [*parallel, *reduction], []
+        if self.axis is None and not reduction:
+            self.inner = self._sharing_loop(parallel)
         for loops in (parallel, reduction):
-            loops.sort(key=lambda loop: loop == self.axis)
+            loops.sort(key=lambda loop: loop in (self.axis, self.inner))
         return parallel, reduction
+
+    def _sharing_loop(self, parallel: Sequence[int]) -> int | None:
+        """
+        Returns the loop of a scalar nest that should be innermost, since much of the body is the
+        same in all its iterations; None if the order of the loops is as good.
+
+        out[c, i, j] = table[c, f(x[i, j])]: all c share f.
+        """
+        fixed = {loop: len(invariants(self.op, {loop})[1]) for loop in parallel}
+        best = max(parallel, key=lambda loop: fixed[loop], default=None)
+        if best is None or fixed[best] < fixed[parallel[-1]] + CPU.shared_ops:
+            return None
+        return best
 
     def _erase_fused(self) -> None:
         """Erases the op and those fused with it, with the buffers between them."""
