@@ -72,7 +72,7 @@ MUTANTS = (
         "the rows behind the last panel of a reduction of columns are not added",
         "irees/transforms/codegen/cpu/vectorize_structured_ops/panels.py",
         "    if size > main:\n",
-        "    if size > main + 1:\n",
+        "    if size > main + CPU.panel_rows:\n",
         ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
     ),
     Mutant(
