@@ -42,6 +42,11 @@ class Report:
         """Writes one HTML file, which needs no server. Raises ArgumentError if it cannot."""
         write_whole(Path(path), lambda file: file.write(page(self.data).encode()))
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The printed text of each kernel, and of the host program, by name."""
+        return {name: code["text"] for name, code in self.data["code"].items()}
+
     def _repr_html_(self) -> str:
         """The page in a frame of a notebook."""
         text = html.escape(page(self.data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import irees
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, IreesError
 from irees.reports.page import data_of
 from irees.tools.main import main
 
@@ -163,3 +164,40 @@ def test_a_notebook_shows_a_program():
     shown = program._repr_html_()
     assert shown.startswith("<p>&lt;irees program with ")
     assert "main_dispatch_0" in shown
+
+
+def test_a_program_makes_its_report(tmp_path):
+    program = irees.compile(EXAMPLES / "softmax.mlir", time_dispatches=True)
+    made = program.report(tmp_path / "x.html", [np.ones((4, 512), np.float32)])
+    assert data_of((tmp_path / "x.html").read_text()) == made.data
+    assert made.data["kernels"][0]["ms"] > 0
+    program.save(tmp_path / "x.irees")
+    with pytest.raises(ArgumentError, match=r"it was loaded, .*; irees.report\(model, inputs\)"):
+        irees.load(tmp_path / "x.irees").report()
+
+
+def test_a_program_whose_source_changed_makes_no_report(tmp_path):
+    path, text = tmp_path / "x.mlir", (EXAMPLES / "softmax.mlir").read_text()
+    path.write_text(text)
+    program = irees.compile(path)
+    path.write_text(text.replace("math.exp ", "math.exp2 "))
+    with pytest.raises(ArgumentError, match="the source has changed since the program was comp"):
+        program.report()
+    path.unlink()
+    with pytest.raises(IreesError, match=r"x\.mlir"):
+        program.report()
+
+
+def test_a_program_of_a_pytorch_module_makes_its_report():
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+    model = torch.nn.Linear(3, 4)
+    program = irees.compile(model, {"a": [torch.ones(2, 3)]}["a"])
+    assert program.report().data["kernels"][0]["ms"] > 0
+    del model
+    gc.collect()
+    with pytest.raises(ArgumentError, match="does not exist any more; keep it in a variable"):
+        program.report()
+    # A method is bound anew each time that it is named.
+    module = torch.nn.Linear(3, 4)
+    program = irees.compile(module.forward, (torch.ones(2, 3),))
+    assert program.report(measure=False).texts
