@@ -86,7 +86,8 @@ def _traced(program: Any, function: Any, values: list[Any], path: str | None) ->
     """Calls the function; writes a trace of the devices to `path`, if given."""
     if path is None:
         return function(*values)
-    from irees.runtime.device_program import DeviceProgram, write_trace
+    from irees.runtime.device_program import DeviceProgram
+    from irees.runtime.events import write_trace
 
     if not isinstance(program, DeviceProgram):
         raise ArgumentError(
