@@ -7,6 +7,7 @@ Ends with 0 if something was found, and with 1 if the program is right.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from irees.tools.common import (
     import_source,
     options_of,
     source_of,
+    takes_colors,
     write_output,
 )
 from irees.tools.run import add_tolerance, expected_values, tolerance_of
@@ -145,6 +147,8 @@ def _right(module: Any, name: str, inputs: list[Any], arguments: argparse.Namesp
 
 
 def _report(finding: Any) -> str:
+    from irees.reports.differences import colored
+
     step = finding.step
     if step is None:
         return {
@@ -161,4 +165,5 @@ def _report(finding: Any) -> str:
         place = f" at {finding.location}" if finding.location else ""
         lines.append(f"rewrite {finding.number}: {finding.rewrite}{place}")
         lines.append(f"right with --rewrite-limit={finding.number - 1}")
-    return "\n".join([*lines, finding.diff])
+    paint = colored if takes_colors(sys.stdout) else str
+    return "\n".join([*lines, *map(paint, finding.diff.splitlines())])
