@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
             return
         names = [str(each) for each in action.choices]
         near = get_close_matches(str(value), names, 1) or names
-        raise argparse.ArgumentError(action, f"{value!r} is unknown, use {', '.join(near)}")
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}, use {', '.join(near)}")
 
 
 def _told(error: IreesError) -> int:

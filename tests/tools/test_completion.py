@@ -77,9 +77,9 @@ def test_every_argument_has_a_help_text(command):
     ("words", "said"),
     [
         ("compile --taget=cpu x", "unrecognized argument '--taget=cpu' (did you mean --target?)"),
-        ("compile --fp=strit x", "argument --fp: 'strit' is unknown, use strict"),
+        ("compile --fp=strit x", "argument --fp: invalid choice: 'strit', use strict"),
         ("compile", "the following arguments are required: source"),
-        ("completion zhs", "argument shell: 'zhs' is unknown, use zsh"),
+        ("completion zhs", "argument shell: invalid choice: 'zhs', use zsh"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_with_the_nearest_name(words, said, capsys):
