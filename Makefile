@@ -10,7 +10,7 @@ comma    := ,
 FRONTENDS := tests/frontends tests/coverage
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test nvrtc mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint clean
+.PHONY: help demo test nvrtc mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -70,12 +70,19 @@ lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
+docs: $(VENV)/.docs ## the site, below build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean: ## remove the environment
 	rm -rf $(VENV)
 
 $(VENV)/.models: $(VENV)/.ready
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q -e '.[models]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@
 
 $(VENV)/nvrtc-%/.ready: $(VENV)/.ready
