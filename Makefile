@@ -32,8 +32,9 @@ nvrtc: $(NVRTCS:%=$(VENV)/nvrtc-%/.ready) ## compile sample kernels with three v
 	  $(VENV)/nvrtc-$$version/bin/python -m pytest -q -p no:cacheprovider --sample $(SAMPLE) \
 	    tests/backends/cuda/test_toolchain.py tests/backends/cuda/test_nvrtc.py; done
 
-mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each
+mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each, and bisect name some
 	$(BIN)/python tests/mutants/run.py --every $(EVERY) $(MUTANTS)
+	$(BIN)/python tests/mutants/bisect_rate.py --sample
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
