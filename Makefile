@@ -10,7 +10,7 @@ comma    := ,
 FRONTENDS := tests/frontends tests/coverage
 EXTRAS   := test$(if $(COMPILER),,$(comma)zig)
 
-.PHONY: help demo test nvrtc mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint clean
+.PHONY: help demo test nvrtc mutants prove test-models test-models-all operators zoo bench bench-breadth bench-gpu lint docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -32,8 +32,9 @@ nvrtc: $(NVRTCS:%=$(VENV)/nvrtc-%/.ready) ## compile sample kernels with three v
 	  $(VENV)/nvrtc-$$version/bin/python -m pytest -q -p no:cacheprovider --sample $(SAMPLE) \
 	    tests/backends/cuda/test_toolchain.py tests/backends/cuda/test_nvrtc.py; done
 
-mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each
+mutants: $(VENV)/.models ## put known faults back one by one; the tests must notice each, and bisect name some
 	$(BIN)/python tests/mutants/run.py --every $(EVERY) $(MUTANTS)
+	$(BIN)/python tests/mutants/bisect_rate.py --sample
 
 prove: $(VENV)/.ready ## every obligation of integer rules, by z3
 	$(PYTEST) tests/proofs
@@ -70,12 +71,19 @@ lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
+docs: $(VENV)/.docs ## the site, below build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean: ## remove the environment
 	rm -rf $(VENV)
 
 $(VENV)/.models: $(VENV)/.ready
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q -e '.[models]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@
 
 $(VENV)/nvrtc-%/.ready: $(VENV)/.ready

@@ -14,6 +14,7 @@ import sys
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
+from textwrap import dedent
 
 from irees import errors as errors_module
 from irees import limits
@@ -27,7 +28,7 @@ HERE = Path(__file__).parent
 
 def page(name: str, module: str) -> str:
     """The Markdown of one pass."""
-    essay = (import_module(module).__doc__ or "").strip()
+    essay = fenced((import_module(module).__doc__ or "").strip())
     cls = load_pass(name)
     path = module.replace(".", "/")
     path += "/" if (HERE.parent / path).is_dir() else ".py"
@@ -44,6 +45,23 @@ def page(name: str, module: str) -> str:
     lit = path.replace("irees/", "filecheck/", 1).removesuffix("/").removesuffix(".py") + ".mlir"
     lines.append(f"Runs in: {where}. Code: `{path}`. Cases: `{lit}`.")
     return "\n".join(lines) + "\n"
+
+
+def fenced(text: str) -> str:
+    """
+    Puts examples, which are indented in a docstring, between fences.
+
+    Otherwise a `=>` that is indented less would end an example.
+    """
+    found: list[str] = []
+    for part in text.split("\n\n"):
+        if not part.startswith("    "):
+            found.append(part)
+        elif found and found[-1].endswith("\n```"):
+            found[-1] = f"{found[-1].removesuffix('```')}\n{dedent(part)}\n```"
+        else:
+            found.append(f"```\n{dedent(part)}\n```")
+    return "\n\n".join(found)
 
 
 def index() -> str:

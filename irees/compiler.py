@@ -20,6 +20,7 @@ from irees.frontends.mlir import open_source
 from irees.limits import budgeted
 from irees.options import Keywords, Options
 from irees.program_cache import find, may_store, program_key, program_of, store
+from irees.runtime.origin import Origin
 from irees.runtime.program import Program
 from irees.target import Target
 
@@ -119,7 +120,10 @@ def compile(
     listeners = {name: f if f is None else let_through(f) for name, f in given.items()}
     arguments = {"inputs": inputs, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
     with budgeted(chosen.limit_overrides()):
-        return _compiled(source, chosen, to, start, listeners, arguments)
+        made = _compiled(source, chosen, to, start, listeners, arguments)
+    if isinstance(made, Program) and start is None:
+        made.origin = Origin.of(source, arguments, chosen.keywords())
+    return made
 
 
 def _compiled(

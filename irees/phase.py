@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
-from irees.errors import InternalError, IreesError, UnsupportedError
+from irees.errors import InternalError, IreesError, UnsupportedError, describe_location
 from irees.interfaces import model_of
 from irees.remarks import made_progress
 from irees.verification import verify
@@ -33,8 +33,24 @@ class PassError(InternalError):
     """A pass failed; `pass_name` is its name."""
 
     def __init__(self, pass_name: str, error: Exception):
-        super().__init__(f"{pass_name} failed: {type(error).__name__}: {error}")
+        text = f"{pass_name} failed: {type(error).__name__}: {error}"
+        super().__init__(text, op=op_at_fault(error))
         self.pass_name = pass_name
+
+
+def op_at_fault(error: BaseException) -> Operation | None:
+    """
+    Returns the op that was rewritten when an error was raised: of the innermost call of a function
+    with an argument `op`, as patterns and passes have it.
+    """
+    found: Operation | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        op = trace.tb_frame.f_locals.get("op")
+        if isinstance(op, Operation) and not isinstance(op, ModuleOp):
+            found = op
+        trace = trace.tb_next
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,9 @@ class Phase:
                 each.apply(ctx, module)
                 if verify_each:
                     verify(module)
-            except IreesError:
+            except IreesError as error:
+                if error.location is None and (op := op_at_fault(error)) is not None:
+                    error.location = describe_location(op.location)
                 raise
             except Exception as error:
                 raise PassError(each.name, error) from error

@@ -19,8 +19,8 @@ import irees
 from irees import build
 from irees.errors import ArgumentError, DeviceError, ParseError, RuntimeTrap, VerifyError
 from irees.frontends.mlir import import_mlir
-from irees.runtime.device_program import write_trace
 from irees.runtime.devices import DeviceSpec, Worker, current, share_out
+from irees.runtime.events import write_trace
 from irees.runtime.schedule import Schedule
 from irees.runtime.schedule_model import Link, forecast, pipeline
 from irees.tools.main import main

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from irees.runtime.services import num_threads, set_num_threads
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -44,6 +48,52 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", text)
     here = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     assert not [link for link in here if not (page.parent / link).exists()]
+
+
+@pytest.fixture
+def among_examples(tmp_path, monkeypatch):
+    """A folder with `examples/` and the kernel of the page."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    kernel = re.search(r"```mlir\n(.*?)```", HOWTO, re.DOTALL)
+    assert kernel is not None
+    (tmp_path / "kernel.mlir").write_text(kernel[1])
+    monkeypatch.chdir(tmp_path)
+    threads = num_threads()
+    yield
+    set_num_threads(threads)
+
+
+HOWTO = (DOCS / "howto.md").read_text()
+
+
+def test_recipes_of_the_command_line_work(among_examples, capsys):
+    from irees.tools.main import main
+
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", HOWTO, re.DOTALL)
+             for line in block.splitlines()]  # fmt: skip
+    assert len(lines) > 15
+    for line in lines:
+        command, _, otherwise = line.partition(" || test $? = ")
+        words = shlex.split(command)
+        assert words[0] == "irees"
+        assert main(words[1:]) == int(otherwise or 0), (line, capsys.readouterr().err)
+    exact, right = np.load("strict.npy"), np.load("right.npy")
+    assert exact.tobytes() == right.tobytes()
+
+
+def test_recipes_in_python_work(among_examples):
+    for block in re.findall(r"```python\n(.*?)```", HOWTO, re.DOTALL):
+        exec(block, {})
+    assert Path("report.html").stat().st_size > 10_000
+
+
+def test_the_glossary_is_sorted_and_short():
+    entries = re.findall(r"^\*\*(.+?)\*\* (.+?)\n\n", (DOCS / "glossary.md").read_text() + "\n",
+                         re.DOTALL | re.MULTILINE)  # fmt: skip
+    names = [name for name, _ in entries]
+    assert len(names) > 50
+    assert names == sorted(names)
+    assert not [name for name, text in entries if len(re.findall(r"[.?](?:\s|$)", text)) > 3]
 
 
 def test_the_front_page_is_one_screen():

@@ -15,6 +15,7 @@ from math import prod
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, i8
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from irees.analysis.element_sizes import item_bytes
 
@@ -48,6 +49,39 @@ def arena_use(function: func.FuncOp) -> ArenaUse:
             if places:
                 lives.append((min(places), max(places), size or 0))
     return ArenaUse(total, most_alive(lives)) if known else ArenaUse(None, None)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A temporary in an arena: offset and size in bytes, and the first and last op in the block."""
+
+    offset: int
+    size: int
+    first: int
+    last: int
+    kind: MemRefType
+
+
+def slots_of(function: func.FuncOp) -> list[Slot] | None:
+    """
+    Returns the temporaries of a function that is planned, in program order; None if sizes are
+    dynamic. With several arenas, one is placed behind the other.
+    """
+    found: list[Slot] = []
+    block, start = function.body.block, 0
+    position = {op: number for number, op in enumerate(block.ops)}
+    for arena in block.ops:
+        views = _views(arena)
+        room = _bytes(arena.results[0].type) if views else 0
+        for view in views:
+            offset, kind = const_evaluate_operand(view.byte_shift), view.results[0].type
+            size = _bytes(kind)
+            if room is None or offset is None or size is None or not isinstance(kind, MemRefType):
+                return None
+            if places := _touched(view.results[0], block, position):
+                found.append(Slot(start + offset, size, min(places), max(places), kind))
+        start += room or 0
+    return sorted(found, key=lambda slot: (slot.first, slot.offset))
 
 
 def most_alive(lives: list[tuple[int, int, int]]) -> int:

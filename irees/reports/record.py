@@ -3,13 +3,14 @@ Records a compilation: the changes of each pass, and the source line of each lin
 
 The module is printed after every pass, one top-level op at a time; in the code generation a pass
 sees one executable alone. Texts are stored once, by a digest of their content, since most passes
-change little. Weights are left out.
+change little. Weights are left out. The plan of the arena is read after `irees-plan-arena`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from irees.analysis.arena import slots_of
 from irees.backends.c import backend as c
 from irees.backends.common.printer import marking
 from irees.backends.common.program_text import print_program
@@ -25,6 +27,7 @@ from irees.backends.cuda import backend as cuda
 from irees.build import return_updates
 from irees.dialects import get_context
 from irees.dialects.flow import DispatchOp, ExecutableOp
+from irees.dialects.stream import CmdDispatchOp
 from irees.errors import describe_location
 from irees.frontends.mlir import print_module
 from irees.options import Options
@@ -32,6 +35,7 @@ from irees.pipeline import run_phases
 from irees.remarks import collect
 from irees.target import Target
 from irees.testing.faults import watch_rewrites
+from irees.transforms.stream.plan_arena import PlanArenaPass
 
 _MARK = re.compile(r"\s*/\*@(.*?)\*/")
 
@@ -47,6 +51,7 @@ class Recorder:
     latest: dict[str, str] = field(default_factory=dict)
     """Name of a top-level op => the digest of its latest text."""
     rewrites: int = 0
+    arenas: list[dict[str, Any]] = field(default_factory=list)
 
     def listener(self, applied: Sequence[Any]) -> Any:
         """Returns a function that is called after each pass."""
@@ -57,6 +62,8 @@ class Recorder:
             step = {"pass": name, "ms": round(1000 * seconds, 2), "changed": self._changes(module)}
             step["rewrites"] = len(applied) - self.rewrites
             self.rewrites = len(applied)
+            if name == PlanArenaPass.name:
+                self.arenas = list(arenas_of(module))
             self.steps.append(step | {"on": on, "phase": None})
 
         return hear
@@ -115,6 +122,30 @@ def graph_of(module: ModuleOp) -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
+def arenas_of(module: ModuleOp) -> Iterator[dict[str, Any]]:
+    """
+    Yields the plan of each function that has temporaries: names of its steps, which are the ops
+    that access a temporary, and slots as rows of offset, bytes, first and last step, type.
+    """
+    for function in (f for f in module.ops if isinstance(f, func.FuncOp) and not f.is_declaration):
+        ops, slots = list(function.body.block.ops), slots_of(function)
+        if slots == []:
+            continue
+        used = {n for slot in slots or () for n in (slot.first, slot.last)}
+        used |= {n for n, op in enumerate(ops) if isinstance(op, CmdDispatchOp)}
+        step = {number: index for index, number in enumerate(sorted(used))}
+        yield {
+            "function": function.sym_name.data,
+            "steps": [_step_name(ops[number]) for number in step],
+            "slots": slots
+            and [[s.offset, s.size, step[s.first], step[s.last], str(s.kind)] for s in slots],
+        }
+
+
+def _step_name(op: Operation) -> str:
+    return op.entry_point.root_reference.data if isinstance(op, CmdDispatchOp) else op.name
+
+
 def _producers(value: SSAValue, seen: set[Operation]) -> Iterator[Operation]:
     """Yields the dispatches that a value depends on, through views and other ops."""
     if not isinstance(value, OpResult) or value.op in seen:
@@ -140,12 +171,16 @@ def recorded(module: ModuleOp, options: Options) -> dict[str, Any]:
     with collect() as remarks, watch_rewrites() as applied:
         hooks = {"listener": recorder.listener(applied), "after": recorder.after}
         run_phases(get_context(), module, options, **hooks)
+    begin = time.perf_counter()
     with marking():
         sources = print_program(module, (c if target.gpu is None else cuda).BACKEND)
+    printed = 1000 * (time.perf_counter() - begin)
     return {
         "steps": recorder.steps,
         "texts": recorder.texts,
         "graph": recorder.graph,
+        "arenas": recorder.arenas,
+        "printing_ms": round(printed, 2),
         "remarks": [
             {
                 "kind": r.kind,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,15 @@ from irees.errors import ArgumentError
 from irees.fence import fenced
 from irees.options import Options
 from irees.reports.page import page
+from irees.runtime.events import Event, write_trace
 from irees.runtime.files import write_whole
 
 RESOURCES = "{-#"
 """Start of the section of MLIR text that has the weights."""
 MOST_CHARACTERS = 2000
 """Maximum characters of a source line that the page shows."""
+MOST_CONSTANTS = 500
+"""Maximum number of constants that the page lists."""
 SEED = 0
 
 
@@ -41,6 +44,25 @@ class Report:
     def save(self, path: str | Path) -> None:
         """Writes one HTML file, which needs no server. Raises ArgumentError if it cannot."""
         write_whole(Path(path), lambda file: file.write(page(self.data).encode()))
+
+    @fenced
+    def save_trace(self, path: str | Path) -> None:
+        """
+        Writes the timeline of the timed call as a Chrome trace, which Perfetto reads.
+
+        Raises ArgumentError if there is none, or if it cannot be written.
+        """
+        if not self.data["timeline"]:
+            raise ArgumentError(
+                "the report has no timeline, because its kernels were not timed",
+                hint="give inputs if sizes are dynamic, and do not set measure=False",
+            )
+        write_trace((Event(**event) for event in self.data["timeline"]), path)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The printed text of each kernel, and of the host program, by name."""
+        return {name: code["text"] for name, code in self.data["code"].items()}
 
     def _repr_html_(self) -> str:
         """The page in a frame of a notebook."""
@@ -100,7 +122,8 @@ def described(
 
     from irees.reports.record import recorded
 
-    explained = program.explain(inputs, function=function, as_data=True)
+    peaks = _peaks(program) if inputs is not None else None
+    explained = program.explain(inputs, function=function, peaks=peaks, as_data=True)
     data = recorded(module, replace(options, time_dispatches=False))
     rows = {row["name"]: row for row in explained["dispatches"]}
     for kernel in data["kernels"]:
@@ -114,8 +137,29 @@ def described(
             "target": str(options.target),
             "source": {"name": name, "text": text},
             "memory": explained["memory"],
+            "constants": _largest(program.constants),
+            "peaks": explained["peaks"],
+            "timeline": explained["timeline"],
+            "call_ms": 1000 * explained["seconds"] if explained["seconds"] else None,
         }
     )
+
+
+def _peaks(program: Any) -> tuple[float, float] | None:
+    """GFLOP/s and GB/s of this CPU; None for a program of a GPU."""
+    if program.target_kind != "cpu":
+        return None
+    from irees.backends.c.peaks import measure_peaks
+    from irees.runtime.services import num_threads
+
+    found = measure_peaks(num_threads())
+    return found.gflops, found.gigabytes
+
+
+def _largest(constants: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Names and bytes of the largest constants."""
+    sizes = sorted(((a.nbytes, name) for name, a in constants.items()), reverse=True)
+    return [(name, size) for size, name in sizes[:MOST_CONSTANTS]]
 
 
 def _flat(program: Any, inputs: Any, kwargs: dict[str, Any]) -> list[Any] | None:
@@ -174,6 +218,7 @@ def _kernel(row: dict[str, Any]) -> dict[str, Any]:
         f"{group['strategy']} {'x'.join(map(str, group['tiles']))}"
         for group in row.get("groups", ())
     ]
+    rates = ("flops", "bytes", "gflops", "gigabytes", "of_peak", "calls")
     facts += [f"vector {row['vector']}"] if row.get("vector") else []
     facts += [f"{row['gflops']:.1f} GFLOP/s"] if row.get("gflops") else []
     facts += [f"{row['gigabytes']:.1f} GB/s"] if row.get("gigabytes") else []
@@ -183,4 +228,6 @@ def _kernel(row: dict[str, Any]) -> dict[str, Any]:
         "facts": facts,
         "rejected": [str(each) for each in row.get("rejected", ())],
         "ms": None if seconds is None else 1000 * seconds,
+        "groups": row.get("groups", []),
+        **{name: row.get(name) for name in rates},
     }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from irees.runtime.cuda import CudaDevice
-from irees.runtime.timing import DispatchTimer
+from irees.runtime.events import Event
+from irees.runtime.timing import MOST, DispatchTimer
 from irees.runtime.tracing import CALLBACK
 
 
@@ -26,6 +29,7 @@ class DeviceTimer(DispatchTimer):
         self._callback = CALLBACK(self._note)
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.calls: list[dict[str, float]] = []
+        self.logs = deque(maxlen=MOST)
 
     def _note(self, number: int, values: Any, dims: Any) -> None:
         def work() -> None:
@@ -43,12 +47,19 @@ class DeviceTimer(DispatchTimer):
         """Waits for the device, and sums up the call."""
         found: dict[str, float] = {}
         begun: Any = None
+        log: list[list[int]] = []
+        elapsed = self._device.cupy.cuda.get_elapsed_time
         for number, event in self._thread.events:
+            event.synchronize()
+            log.append([number, round(1e6 * elapsed(self._thread.events[0][1], event))])
             if self._begins[number]:
                 begun = event
                 continue
-            event.synchronize()
-            milliseconds = self._device.cupy.cuda.get_elapsed_time(begun, event)
             kernel = self._kernels[number]
-            found[kernel] = found.get(kernel, 0.0) + milliseconds / 1e3
+            found[kernel] = found.get(kernel, 0.0) + elapsed(begun, event) / 1e3
         self.calls.append(found)
+        self.logs.append((log, []))
+
+    def timeline(self) -> list[Event]:
+        """What the device did in the logged call of median duration."""
+        return [replace(event, device="device") for event in super().timeline()]

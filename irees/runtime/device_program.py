@@ -8,7 +8,6 @@ compute in parallel, and transfers overlap with computation.
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -25,7 +24,7 @@ from irees.fence import fenced
 from irees.runtime.arguments import ScalarSpec, Scratchpad, TensorSpec, numpy_of
 from irees.runtime.devices import LocalDevice, parse_specs, place_of, share_out
 from irees.runtime.entry import main_function
-from irees.runtime.files import path_of, write_whole
+from irees.runtime.events import Event
 from irees.runtime.program import Program, to_torch
 from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
 from irees.runtime.services import Services
@@ -58,18 +57,6 @@ class Transfers:
         with self._lock:
             self.count = self.bytes = 0
             self.links = {}
-
-
-@dataclass(frozen=True)
-class Event:
-    """A function run, or the receipt of a tensor, by a device; times in seconds."""
-
-    kind: str
-    name: str
-    device: str
-    begin: float
-    end: float
-    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -351,30 +338,6 @@ def _windowed(
             yield answer(waiting.popleft())
     while waiting:
         yield answer(waiting.popleft())
-
-
-@fenced
-def write_trace(events: Iterable[Event], path: str | Path) -> None:
-    """
-    Writes events as a Chrome trace, which Perfetto reads.
-
-    Raises ArgumentError when it cannot.
-    """
-    records = [
-        {
-            "name": event.name,
-            "cat": event.kind,
-            "ph": "X",
-            "pid": 0,
-            "tid": f"{event.device}{' receives' if event.kind == 'send' else ''}",
-            "ts": event.begin * 1e6,
-            "dur": (event.end - event.begin) * 1e6,
-            "args": {"bytes": event.bytes} if event.bytes else {},
-        }
-        for event in events
-    ]
-    text = json.dumps({"traceEvents": records}).encode()
-    write_whole(path_of(path, "write the trace to"), lambda file: file.write(text))
 
 
 def open_devices(

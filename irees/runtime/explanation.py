@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from irees.errors import ParseError
@@ -30,15 +31,16 @@ def explanation(
     program: Program, times: Times | None, peaks: tuple[float, float] | None
 ) -> dict[str, Any]:
     """
-    Functions, memory, dispatches and remarks as data. Flops, bytes, seconds, and predicted cycles
-    of a GPU are totals over all calls of a dispatch, None where unknown; rates are derived from
-    them.
+    Functions, memory, dispatches, remarks and the timeline of a call as data. Flops, bytes,
+    seconds, and predicted cycles of a GPU are totals over all calls of a dispatch, None where
+    unknown; rates are derived from them.
     """
     kernels = checked_kernels(program.manifest)
     return {
         "functions": [repr(function) for function in program.functions.values()],
         "memory": program.memory_analysis(),
         "seconds": None if times is None else times.call,
+        "timeline": [] if times is None else [asdict(event) for event in times.timeline],
         "peaks": None if peaks is None else {"gflops": peaks[0], "gigabytes": peaks[1]},
         "dispatches": [_dispatch(kernel, times, peaks) for kernel in kernels],
         "remarks": [str(line) for line in checked_list(program.manifest, "remarks")],

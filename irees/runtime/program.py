@@ -39,6 +39,7 @@ from irees.runtime.entry import main_function, sole_function
 from irees.runtime.graphs import GraphCalls
 from irees.runtime.library import Library
 from irees.runtime.manifest import EqualDims, FunctionInfo, ProgramInfo, Trap
+from irees.runtime.origin import Origin
 from irees.runtime.services import CallStruct, Services, load_services
 from irees.runtime.signature import STATE, Signature, State
 from irees.runtime.timing import DispatchTimer, Times
@@ -325,6 +326,8 @@ class Program:
         self.constants = placed({name: _constant(data) for name, data in (constants or {}).items()})
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = sole_function(self.functions)
+        self.origin: Origin | None = None
+        """None for a program that was loaded."""
         self.signature: Signature | None = None
         self.state = State({})
         if self._main is not None and "signature" in self.manifest:
@@ -464,6 +467,45 @@ class Program:
             times = measured(timed, inputs)
         data = explanation(self, times, peaks)
         return data if as_data else text_of(data)
+
+    @fenced
+    def report(
+        self,
+        path: str | Path | None = None,
+        inputs: Sequence[Any] | None = None,
+        *,
+        measure: bool = True,
+    ) -> Any:
+        """
+        Returns the report of this program (`irees.report`), and writes it to `path`.
+
+        Compiles the source once more, since a program does not keep its IR; for this, a module or
+        function that it was compiled from must still exist. Kernels are timed on `inputs`, by
+        default on zeros or random numbers. Raises ArgumentError if the program was loaded from a
+        file, or if its source is gone or has changed since; and the errors of a compilation.
+        """
+        from irees import report
+
+        if self.origin is None:
+            raise ArgumentError(
+                "the source of the program is unknown: it was loaded, or compiled by torch.compile",
+                hint="irees.report(model, inputs) makes the report of a model or a file",
+            )
+        given = self.origin.arguments()
+        if inputs is not None:
+            given["inputs"] = inputs
+        made = report(self.origin.current(), measure=measure, **given, **self.origin.options)
+        texts, own = made.texts, dict(self.sources)
+        if self.manifest.get("time_dispatches"):  # the host program of a report has no clock
+            texts.pop("host"), own.pop("host")
+        if any(own[name].split() != texts.get(name, "").split() for name in own):
+            raise ArgumentError(
+                "the source has changed since the program was compiled",
+                hint="compile it again, or use irees.report",
+            )
+        if path is not None:
+            made.save(path)
+        return made
 
     @fenced
     def save(self, path: str | Path) -> None:

@@ -101,6 +101,17 @@ class Services:
             self.times.restype = ctypes.c_int64
             self.time_to.argtypes = (ctypes.c_void_p, ctypes.c_int64)
             self.time_to.restype = None
+        self._parts_to = getattr(cdll, "irees_rt_parts_to", None)
+        if self._parts_to is not None:
+            self._parts_to.argtypes, self._parts_to.restype = (ctypes.c_void_p,), None
+
+    def parts_to(self, log: int | None) -> None:
+        """
+        Logs the parts of parallel regions that the calling thread starts, at this address. Does
+        nothing in a runtime of an older saved program.
+        """
+        if self._parts_to is not None:
+            self._parts_to(log)
 
     def timing_address(self) -> int:
         """Address of the timing callback for programs. Raises ToolchainError if there is none."""

@@ -366,6 +366,37 @@ class Bisection:
             return print_module(part, elide_resources=False)
 
 
+@dataclass
+class RewriteBisection(Bisection):
+    """
+    Finds the first optional rewrite that makes a compiled program bad, whatever that means: `judge`
+    gets a program, and no IR is interpreted. `check` is not used.
+    """
+
+    judge: Callable[[Any], Verdict] = field(default=lambda program: Verdict("good"))
+
+    def find(self) -> Finding:
+        """Returns the culprit; raises the errors of a compilation."""
+        last = self._verdict(0)
+        self.log.append(f"compiled: {last.state} {last.detail}".strip())
+        if last.state != "bad":
+            return self._found("nothing", last.detail or "the compiled program is as expected")
+        self._run_all()
+        if (first := self._verdict(0, 0)).state != "good":
+            detail = f"it is no better without optional rewrites: {first.detail}"
+            return self._found("unknown", detail)
+        total = self.steps[-1].rewrites
+        limit = self._first_bad(0, total, lambda number: self._verdict(0, number))
+        if limit is None:
+            return self._found("unknown", "no limit of rewrites in between can be judged")
+        number = next(i for i, step in enumerate(self.steps, 1) if step.rewrites >= limit)
+        return self._rewrite(self.steps[number - 1], number, limit)
+
+    def _verdict(self, steps: int, limit: int | None = None) -> Verdict:
+        options = replace(self.options, rewrite_limit=limit)
+        return self.judge(compile(self.module, **options.keywords()))
+
+
 def _with_updates(
     results: Sequence[Any], updates: Mapping[int, int], inputs: Sequence[Any]
 ) -> list[Any]:

@@ -40,13 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--benchmark-min-time", default="0.5s", help="per repetition: 0.5s, or 10x for 10 calls"
     )
-    parser.add_argument("--benchmark-min-warmup-time", type=float, default=0.1)
-    parser.add_argument("--benchmark-repetitions", type=int, default=5)
-    parser.add_argument("--benchmark-format", choices=("console", "json"), default="console")
+    warm = "seconds to run before the measurement (default: 0.1)"
+    parser.add_argument("--benchmark-min-warmup-time", type=float, default=0.1, help=warm)
+    times = "number of measurements (default: 5)"
+    parser.add_argument("--benchmark-repetitions", type=int, default=5, help=times)
+    forms = ("console", "json")
+    parser.add_argument(
+        "--benchmark-format", choices=forms, default=forms[0], help=f"default: {forms[0]}"
+    )
     parser.add_argument(
         "--tune", action="store_true", help="search for faster tiles, and time the result"
     )
-    parser.add_argument("--tune-budget", type=float, default=BUDGET, metavar="SECONDS")
+    budget = f"time for --tune (default: {BUDGET:g})"
+    parser.add_argument("--tune-budget", type=float, default=BUDGET, metavar="SECONDS", help=budget)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="save the tuned program (.irees) or tuning (.json)"
     )

@@ -7,8 +7,16 @@ Ends with 0 if something was found, and with 1 if the program is right.
 from __future__ import annotations
 
 import argparse
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +31,7 @@ from irees.tools.common import (
     import_source,
     options_of,
     source_of,
+    takes_colors,
     write_output,
 )
 from irees.tools.run import add_tolerance, expected_values, tolerance_of
@@ -32,6 +41,12 @@ SEED = 0
 SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """Tolerance by element type: the allowed difference as a fraction of the largest element."""
 AGAINST = ("reference", "opt0")
+TIMEOUT = 600.0
+"""Time limit of --command, in seconds."""
+CANNOT_TELL = 125
+"""Exit code of --command for a program that it cannot judge, as for `git bisect run`."""
+ROUNDS, CALLS = 5, 11
+"""Of --faster-than: the first calls after a compilation are slow, and others may use the cores."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +63,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the reference without --expected-output: the interpreted program, or the program "
         "compiled without optional rewrites",
     )
+    parser.add_argument(
+        "--command",
+        help="a program is right if this command, called with its .irees file, exits with 0, "
+        "wrong if with another code; 125: cannot be judged. Bisects the optional rewrites",
+    )
+    parser.add_argument(
+        "--faster-than",
+        metavar="TIME",
+        help="a program is right if a call takes less time, as in 2ms or 300us. Bisects the "
+        "optional rewrites",
+    )
     parser.add_argument("-o", "--output", metavar="CASE", help="write a lit case of the bad pass")
     parser.add_argument("--log", action="store_true", help="print each probe")
     add_tolerance(parser)
@@ -56,19 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the finding. Raises an IreesError."""
     from irees.build import make_interpretable
-    from irees.testing.bisecting import Bisection
 
     module = import_source(source_of(arguments))
     options = Options.make(**options_of(arguments))
     make_interpretable(module, options)
-    name, inputs = call_of(module, arguments)
-    expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
-    rules = tolerance_of(arguments)
-
-    bisection = Bisection(
-        module, options, name, inputs, lambda found: differences(found, expected, rules)
-    )
-    finding = bisection.find()
+    finding = _bisection(module, options, arguments).find()
     if arguments.log:
         print("\n".join(finding.log))
     print(_report(finding))
@@ -76,6 +94,84 @@ def run(arguments: argparse.Namespace) -> int:
         write_output(arguments.output, finding.lit_case)
         print(f"{arguments.output}: a lit case of {finding.step.spec}")
     return 1 if finding.what == "nothing" else 0
+
+
+def _bisection(module: Any, options: Options, arguments: argparse.Namespace) -> Any:
+    """Returns the search that a command line asks for."""
+    from irees.testing.bisecting import Bisection, RewriteBisection
+
+    judges = [arguments.command is not None, arguments.faster_than is not None]
+    judges.append(bool(arguments.expected_output) or arguments.against != AGAINST[0])
+    if sum(judges) > 1:
+        raise UsageError(
+            "two expectations are given",
+            hint="use one of --command, --faster-than, --expected-output and --against",
+        )
+    if arguments.command is not None:
+        judge = _by_command(arguments.command)
+        return RewriteBisection(module, options, "", (), lambda _: [], judge=judge)
+    name, inputs = call_of(module, arguments)
+    if arguments.faster_than is not None:
+        judge = _by_time(name, inputs, _seconds(arguments.faster_than))
+        return RewriteBisection(module, options, name, inputs, lambda _: [], judge=judge)
+    expected = expected_values(arguments.expected_output) or _right(module, name, inputs, arguments)
+    rules = tolerance_of(arguments)
+    return Bisection(
+        module, options, name, inputs, lambda found: differences(found, expected, rules)
+    )
+
+
+def _by_command(command: str) -> Any:
+    """Returns a judge that calls a command with the saved program."""
+    from irees.testing.bisecting import Verdict
+
+    def judge(program: Any) -> Verdict:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.irees"
+            program.save(path)
+            words = [*shlex.split(command), str(path)]
+            try:
+                answer = subprocess.run(words, capture_output=True, timeout=TIMEOUT, check=False)
+            except subprocess.TimeoutExpired:
+                return Verdict("bad", f"{words[0]} did not end within {TIMEOUT:g} s")
+            except OSError as error:
+                raise ArgumentError(f"cannot run {words[0]}: {error.strerror}") from None
+        code = answer.returncode
+        said = f"{words[0]} exits with {code}"
+        if code == CANNOT_TELL:
+            return Verdict("unresolved", said)
+        return Verdict("bad" if code else "good", said)
+
+    return judge
+
+
+def _by_time(name: str, inputs: Sequence[Any], limit: float) -> Any:
+    """Returns a judge that times calls: the least of the medians of `ROUNDS` is compared."""
+    from irees.testing.bisecting import Verdict
+
+    def judge(program: Any) -> Verdict:
+        function = program.functions[name]
+        found: list[float] = []
+        for _ in range(ROUNDS):
+            times: list[float] = []
+            for _ in range(CALLS):
+                begin = time.perf_counter()
+                function(*inputs)
+                times.append(time.perf_counter() - begin)
+            found.append(statistics.median(times))
+        least = min(found)
+        return Verdict("good" if least < limit else "bad", f"a call takes {1e3 * least:.4g} ms")
+
+    return judge
+
+
+def _seconds(text: str) -> float:
+    """Parses a time such as `2ms`."""
+    for unit, factor in (("ms", 1e-3), ("us", 1e-6), ("s", 1.0)):
+        with suppress(ValueError):
+            if text.endswith(unit) and (found := float(text.removesuffix(unit)) * factor) > 0:
+                return found
+    raise UsageError(f"--faster-than={text} is no time", hint="as in 2ms, 300us or 1.5s")
 
 
 def differences(results: Sequence[Any], expected: Sequence[Any], rules: Tolerance) -> list[str]:
@@ -145,6 +241,8 @@ def _right(module: Any, name: str, inputs: list[Any], arguments: argparse.Namesp
 
 
 def _report(finding: Any) -> str:
+    from irees.reports.differences import colored
+
     step = finding.step
     if step is None:
         return {
@@ -161,4 +259,5 @@ def _report(finding: Any) -> str:
         place = f" at {finding.location}" if finding.location else ""
         lines.append(f"rewrite {finding.number}: {finding.rewrite}{place}")
         lines.append(f"right with --rewrite-limit={finding.number - 1}")
-    return "\n".join([*lines, finding.diff])
+    paint = colored if takes_colors(sys.stdout) else str
+    return "\n".join([*lines, *map(paint, finding.diff.splitlines())])

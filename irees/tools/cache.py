@@ -14,7 +14,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
-    parser.add_argument("action", choices=("stats", "verify", "prune", "clear"))
+    actions = "print sizes, check entries, remove the oldest, or remove all"
+    parser.add_argument("action", choices=("stats", "verify", "prune", "clear"), help=actions)
     parser.add_argument("--max-size", default="1G", help="for prune: bytes, or 100M, 2G")
     parser.add_argument("--json", action="store_true", help="for stats")
 

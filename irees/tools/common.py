@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
 from irees.errors import EXIT_USAGE, ArgumentError
 from irees.insertion import insertions_of
@@ -103,7 +104,8 @@ def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
     parser.add_argument("--module", help="the same, as IREE spells it")
     if function:
         parser.add_argument("--function", help="a public function (default: main, or the only one)")
-    parser.add_argument("--num-threads", "--task-topology-group-count", type=int)
+    threads = "threads of a kernel (default: all cores)"
+    parser.add_argument("--num-threads", "--task-topology-group-count", type=int, help=threads)
     add_options(parser)
 
 
@@ -227,6 +229,11 @@ def function_of(program: Program, name: str | None) -> Function:
     return program.functions[name]
 
 
+def takes_colors(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal with colors, and the user wants them (no-color.org)."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
 def write_output(path: str | None, text: str) -> None:
     """Writes text to a file atomically; `-` and None are standard output."""
     if path in (None, "-"):
@@ -269,17 +276,18 @@ class Dumps:
         """Adds the flags, with MLIR's spelling."""
         group = parser.add_argument_group("IR printing (to standard error)")
         names: dict[str, Any] = {"action": "append", "default": [], "metavar": "PASS,..."}
-        group.add_argument("--mlir-print-ir-before-all", action="store_true")
-        group.add_argument("--mlir-print-ir-before", **names)
-        group.add_argument("--mlir-print-ir-after-all", action="store_true")
-        group.add_argument("--mlir-print-ir-after", **names)
+        everywhere: dict[str, Any] = {"action": "store_true"}
+        group.add_argument("--mlir-print-ir-before-all", help="before every pass", **everywhere)
+        group.add_argument("--mlir-print-ir-before", help="before these passes", **names)
+        group.add_argument("--mlir-print-ir-after-all", help="after every pass", **everywhere)
+        group.add_argument("--mlir-print-ir-after", help="after these passes", **names)
         group.add_argument(
             "--mlir-print-ir-after-change",
             action="store_true",
             help="print the IR only after passes that changed it",
         )
-        group.add_argument("--mlir-print-ir-after-failure", action="store_true")
-        group.add_argument("--mlir-timing", action="store_true")
+        group.add_argument("--mlir-print-ir-after-failure", help="after a failure", **everywhere)
+        group.add_argument("--mlir-timing", help="the time of each pass", **everywhere)
         for always in ("--mlir-print-ir-module-scope", "--mlir-disable-threading"):
             group.add_argument(
                 always, action="store_true", help="ignored, always on; for compatibility with MLIR"

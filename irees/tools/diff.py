@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from irees.errors import ArgumentError
 from irees.options import Options
-from irees.tools.common import UsageError, add_options, import_source, options_of
+from irees.tools.common import UsageError, add_options, import_source, options_of, takes_colors
 
 BEFORE_PRINTING = "before:emit"
 
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     sides = pairs(arguments.sources, arguments.at)
     modules = {path: import_source(path) for path in set(arguments.sources)}
     states = [state_at(modules[path].clone(), options, place) for path, place in sides]
-    paint = colored if _takes_colors() else str
+    paint = colored if takes_colors(sys.stdout) else str
     count = 0
     for name, lines in differences(*states):
         count += 1
@@ -65,7 +64,3 @@ def pairs(sources: list[str], places: list[str]) -> list[tuple[str, str]]:
     given = [*places, BEFORE_PRINTING] if len(places) < 2 else places
     given = given if len(given) == 2 else ["before:input", *given]
     return [(sources[0], place) for place in given]
-
-
-def _takes_colors() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_program(parser, function=True)
     add_inputs(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument(
         "--measure", action=argparse.BooleanOptionalAction, default=True, help="time dispatches"
     )

@@ -1,19 +1,16 @@
-"""
-The command `irees`: runs a sub-command, and reports errors as one line and an exit code.
-
-0 ok, 1 bad input, 2 usage, 3 unsupported, 4 toolchain or device, 5 limit, 6 run-time trap,
-70 a bug of irees, 130 interrupted.
-"""
+"""The command `irees`: runs a sub-command, and reports errors as one line and an exit code."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NoReturn
 
 from irees.errors import EXIT_OK, EXIT_USAGE, InternalError, IreesError
 from irees.fence import as_irees_error, reproducible
@@ -31,8 +28,13 @@ COMMANDS = {
     "explain": "the phases of the compiler, or what it chose for a program",
     "cache": "show, verify, prune or clear the cache of compiled code",
     "doctor": "check that this machine can compile and run programs",
+    "completion": "print a script that completes command lines in bash, zsh or fish",
 }
 _INTERRUPTED = 130
+EXIT_CODES = (
+    "0 ok, 1 bad input, 2 usage, 3 unsupported, 4 toolchain or device, 5 limit, 6 run-time trap, "
+    "70 a bug of irees, 130 interrupted"
+)
 _BARE = frozenset(("--trace-dispatch-tensors",))
 """Flags whose optional value must follow a `=`."""
 _IREE = {"--iree-flow-trace-dispatch-tensors": "--trace-dispatch-tensors"}
@@ -57,12 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(command: str, words: Sequence[str]) -> int:
     try:
-        module = import_module(f"irees.tools.{command.replace('-', '_')}")
-        parser = argparse.ArgumentParser(
-            prog=f"irees {command}", description=COMMANDS[command], allow_abbrev=False
-        )
-        module.add_arguments(parser)
-        status = module.run(parser.parse_args(words))
+        status = module_of(command).run(parser_of(command).parse_args(words))
         sys.stdout.flush()
         return status
     except InternalError as error:
@@ -83,8 +80,51 @@ def _guarded(command: str, words: Sequence[str]) -> int:
         return _told(found)
 
 
+def module_of(command: str) -> Any:
+    """Returns the module of a command."""
+    return import_module(f"irees.tools.{command.replace('-', '_')}")
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """Returns the parser of a command's arguments, which raises UsageError."""
+    parser = Parser(prog=f"irees {command}", description=COMMANDS[command], allow_abbrev=False)
+    module_of(command).add_arguments(parser)
+    return parser
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError in one line, with the nearest names."""
+
+    def error(self, message: str) -> NoReturn:
+        from irees.tools.common import UsageError
+
+        raise UsageError(message, hint=f"{self.prog} --help lists the arguments")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            near = get_close_matches(word, self._option_string_actions, 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            self.error(f"unrecognized argument {unknown[0]!r}{hint}")
+        return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(each) for each in action.choices]
+        near = get_close_matches(str(value), names, 1) or names
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}, use {', '.join(near)}")
+
+
 def _told(error: IreesError) -> int:
-    print(error.diagnostic(), file=sys.stderr)
+    from irees.tools.common import takes_colors
+
+    text = error.diagnostic()
+    if takes_colors(sys.stderr):
+        place, found, rest = text.partition("error: ")
+        text = f"\x1b[1m{place}\x1b[31m{found}\x1b[0m{rest}"
+    print(text, file=sys.stderr)
     return error.exit_code
 
 
@@ -123,7 +163,9 @@ def _version() -> str:
 def _overview() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}}  {meaning}" for name, meaning in COMMANDS.items()]
-    return "\n".join(("usage: irees <command> ...", "", *lines, "", "irees <command> --help"))
+    codes = textwrap.wrap(f"exit codes: {EXIT_CODES}", 79)
+    end = ("irees <command> --help", "", *codes)
+    return "\n".join(("usage: irees <command> ...", "", *lines, "", *end))
 
 
 if __name__ == "__main__":

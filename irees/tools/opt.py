@@ -30,6 +30,18 @@ _EXPECTED = re.compile(r"expected-error\s*(?:@([+-]\d+|above|below|unknown))?\s*
 _PLACE = re.compile(r":(\d+):\d+\Z")
 
 
+_SWITCHES = (
+    (("--list-passes",), "list_passes", "print the names of all passes"),
+    (("--show-dialects",), "show_dialects", "print the names of all dialects"),
+    (("--print-op-generic", "--mlir-print-op-generic"), "generic", "print the generic form"),
+    (("--print-debuginfo", "--mlir-print-debuginfo"), "debuginfo", "print locations"),
+    (("--split-input-file",), "split_input_file", "a program between each // -----"),
+    (("--verify-diagnostics",), "verify_diagnostics", "compare errors with expected-error lines"),
+    (("--allow-unregistered-dialect",), "allow_unregistered_dialect", "accept unknown ops"),
+)
+"""Spellings, name and help text of flags without a value."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     parser.add_argument("source", nargs="?", default="-", help="a file, or - for standard input")
@@ -38,18 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-p", "--passes", "--pass-pipeline", help="a,b{x=1} or builtin.module(func.func(a),b)"
     )
     parser.add_argument("--dump-pass-pipeline", action="store_true", help="to standard error")
-    parser.add_argument("--list-passes", action="store_true")
-    parser.add_argument("--show-dialects", action="store_true")
-    parser.add_argument(
-        "--print-op-generic", "--mlir-print-op-generic", action="store_true", dest="generic"
-    )
-    parser.add_argument(
-        "--print-debuginfo", "--mlir-print-debuginfo", action="store_true", dest="debuginfo"
-    )
-    parser.add_argument("--split-input-file", action="store_true")
-    parser.add_argument("--verify-diagnostics", action="store_true")
-    parser.add_argument("--verify-each", type=_switch, nargs="?", const=True, default=True)
-    parser.add_argument("--allow-unregistered-dialect", action="store_true")
+    for spellings, name, text in _SWITCHES:
+        parser.add_argument(*spellings, action="store_true", dest=name, help=text)
+    each: dict[str, Any] = {"type": _switch, "nargs": "?", "const": True, "default": True}
+    parser.add_argument("--verify-each", help="verify after every pass (default: true)", **each)
     add_remarks(parser)
     parser.add_argument(
         "--rewrite-limit", type=int, metavar="N", help="apply the first N optional rewrites only"

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(parser, function=True)
     parser.add_argument("-o", "--output", default="report.html", help="default: report.html")
     add_inputs(parser)
+    parser.add_argument("--trace", help="also write the timeline of a call, for Perfetto")
     parser.add_argument(
         "--measure", action=argparse.BooleanOptionalAction, default=True, help="time kernels"
     )
@@ -39,5 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = inputs_of(program, arguments) if timed else None
     made = described(module, program, options, path, inputs, arguments.function)
     write_output(arguments.output, page(made.data))
+    if arguments.trace is not None:
+        made.save_trace(arguments.trace)
     print(arguments.output)
     return 0

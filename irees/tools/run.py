@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expected-output", action="append", default=[], help="per result: a value or (ignored)"
     )
-    parser.add_argument("--output-max-element-count", type=int, default=1024)
+    most: dict[str, Any] = {"type": int, "default": 1024, "help": "elements to print (1024)"}
+    parser.add_argument("--output-max-element-count", **most)
     parser.add_argument(
         "--trace-devices",
         metavar="FILE",
@@ -36,9 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_tolerance(parser: argparse.ArgumentParser) -> None:
     """Adds the flags for the comparison of results."""
-    parser.add_argument("--equality-mode", choices=("approximate", "exact"), default="approximate")
-    parser.add_argument("--expected-rtol", type=float, default=0.0)
-    parser.add_argument("--expected-atol", "--expected-f32-threshold", type=float)
+    modes = ("approximate", "exact")
+    parser.add_argument(
+        "--equality-mode", choices=modes, default=modes[0], help=f"default: {modes[0]}"
+    )
+    parser.add_argument(
+        "--expected-rtol", type=float, default=0.0, help="relative tolerance (default: 0)"
+    )
+    parser.add_argument(
+        "--expected-atol",
+        "--expected-f32-threshold",
+        type=float,
+        help="absolute tolerance (default: by dtype)",
+    )
 
 
 def tolerance_of(arguments: argparse.Namespace) -> Tolerance:
@@ -86,7 +97,8 @@ def _traced(program: Any, function: Any, values: list[Any], path: str | None) ->
     """Calls the function; writes a trace of the devices to `path`, if given."""
     if path is None:
         return function(*values)
-    from irees.runtime.device_program import DeviceProgram, write_trace
+    from irees.runtime.device_program import DeviceProgram
+    from irees.runtime.events import write_trace
 
     if not isinstance(program, DeviceProgram):
         raise ArgumentError(

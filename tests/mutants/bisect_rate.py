@@ -1,12 +1,15 @@
 """
-How often `irees bisect` names the pass that a mutant is in, and how small `irees reduce` makes the
-program.
+How often `irees bisect` names the pass that a mutant is in.
 
     python tests/mutants/bisect_rate.py --state FILE [--every N] [NAMES]
+    python tests/mutants/bisect_rate.py --sample
+
+With `--sample`, takes the mutants of `bisect_sample.PROGRAMS`, each with a program whose answer it
+changes; fails unless bisecting names the right pass, or the text, for each of them.
 
 For each mutant, the programs of `tests/golden` are compiled with the fault in place, those of the
 lit file of its pass first, until one gives another result than the interpreter without the fault.
-That program is bisected and reduced. The pass is right if its module imports the mutated file,
+That program is bisected. The pass is right if its module imports the mutated file,
 directly or not; a mutant of a backend is found if the text is blamed. Mutants that change no answer
 of these programs within TIMEOUT are counted apart. The state has a line of JSON per mutant, and
 mutants that it has are not run again.
@@ -23,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -35,7 +39,7 @@ COMPILED = ("irees/transforms/", "irees/analysis/", "irees/backends/")
 MOST_ELEMENTS = 1 << 20
 
 
-def inputs_and_results(into: Path) -> None:
+def inputs_and_results(into: Path, texts: dict[str, str] | None = None) -> None:
     """Writes the corpus: for each program its text, function, inputs, and the right results."""
     from irees.build import import_source, make_interpretable
     from irees.compiler import compile
@@ -43,15 +47,16 @@ def inputs_and_results(into: Path) -> None:
     from irees.options import Options
     from irees.tools.bisect import differences, example_inputs
     from irees.tools.values import Tolerance
-    from tests.golden.programs import programs
 
     corpus: list[tuple[str, str, dict[str, Any]]] = []
-    for program in programs():
-        if program.text is None:
-            continue
+    if texts is None:
+        from tests.golden.programs import programs
+
+        texts = {each.name: each.text for each in programs() if each.text is not None}
+    for title, text in texts.items():
         calls: dict[str, Any] = {}
         try:
-            module = import_source(program.text).module
+            module = import_source(text).module
             make_interpretable(module, Options())
             reference: Any = compile(module, target="reference")
             compiled: Any = compile(module)
@@ -67,11 +72,11 @@ def inputs_and_results(into: Path) -> None:
                     for each in (reference, compiled)
                 )
                 if wrong := differences(found, results, Tolerance()):
-                    print(f"{program.name} @{name}, without a fault: {wrong[0]}")
+                    print(f"{title} @{name}, without a fault: {wrong[0]}")
                 else:
                     calls[name] = (inputs, results)
         if calls:
-            corpus.append((program.name, program.text, calls))
+            corpus.append((title, text, calls))
     into.write_bytes(pickle.dumps(corpus))
 
 
@@ -165,6 +170,7 @@ def imports(path: Path) -> frozenset[Path]:
     return frozenset(found)
 
 
+@cache
 def right_passes(file: str) -> set[str]:
     """Returns the names of the passes that a file is a part of."""
     from irees.transforms import get_all_passes
@@ -217,11 +223,31 @@ def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
     return {"mutant": mutant.name, "file": mutant.file, **said}
 
 
+def sample() -> int:
+    """Bisects the sample; returns 1 if one of its mutants is not named, or changes no answer."""
+    from bisect_sample import PROGRAMS
+    from table import MUTANTS
+
+    mutants = {mutant.name: mutant for mutant in MUTANTS}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        corpora = [Path(folder) / f"{name}.corpus" for name in PROGRAMS]
+        for corpus, (name, text) in zip(corpora, PROGRAMS.items(), strict=True):
+            inputs_and_results(corpus, {name: text})
+            right_passes(mutants[name].file)  # ast.parse of Python 3.11 fails in threads
+        rows = list(pool.map(rate, [mutants[name] for name in PROGRAMS], corpora))
+    for row in rows:
+        print(json.dumps(row))
+    right = sum(row["right"] for row in rows)
+    print(f"{right} of {len(rows)} are named")
+    return 0 if right == len(rows) else 1
+
+
 def main() -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--state", type=Path)
+    parser.add_argument("--sample", action="store_true")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--drive", type=Path)
     parser.add_argument("--near", nargs="*", default=[])
@@ -230,6 +256,8 @@ def main() -> int:
     if arguments.drive is not None:
         drive(arguments.drive, arguments.near, arguments.target)
         return 0
+    if arguments.sample:
+        return sample()
     from table import MUTANTS
 
     state: Path = arguments.state

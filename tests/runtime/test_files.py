@@ -13,7 +13,7 @@ import pytest
 import irees
 from irees.errors import ArgumentError
 from irees.runtime import files
-from irees.runtime.device_program import write_trace
+from irees.runtime.events import write_trace
 from irees.runtime.files import path_of, write_whole
 from irees.tools.common import write_bytes
 

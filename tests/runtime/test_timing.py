@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import numpy as np
 import pytest
 
 import irees
+import irees.runtime.services
 from irees.errors import ArgumentError, ToolchainError
 from irees.runtime import timing
 from irees.runtime.services import Services
@@ -131,3 +133,33 @@ def test_a_runtime_without_times():
 
     with pytest.raises(ToolchainError, match="does not support timing"):
         Old().timing_address()
+
+
+def test_the_timeline_has_the_parts_of_all_threads():
+    before = irees.runtime.services.num_threads()
+    irees.set_num_threads(2)
+    try:
+        program = irees.compile(TEXT, time_dispatches=True)
+        data = program.explain([X], as_data=True)
+    finally:
+        irees.set_num_threads(before)
+    events = data["timeline"]
+    assert {event["name"] for event in events} == {row["name"] for row in data["dispatches"]}
+    assert {event["device"] for event in events} == {"thread 0", "thread 1"}
+    lanes = [[e for e in events if e["device"] == f"thread {n}"] for n in (0, 1)]
+    for lane in lanes:
+        lane.sort(key=lambda event: event["begin"])
+        assert all(event["begin"] <= event["end"] for event in lane)
+        assert all(a["end"] <= b["begin"] for a, b in itertools.pairwise(lane))
+    assert max(e["end"] for e in events) - min(e["begin"] for e in events) < 10 * data["seconds"]
+
+
+def test_parts_beyond_the_room_are_dropped(monkeypatch):
+    monkeypatch.setattr(timing, "PARTS_PER_EVENT", 0)
+    program = irees.compile(TEXT, time_dispatches=True)
+    program(X)
+    assert {event.device for event in program.tracer.timeline()} == {"thread 0"}
+
+
+def test_no_timeline_before_a_call():
+    assert irees.compile(TEXT, time_dispatches=True).tracer.timeline() == []

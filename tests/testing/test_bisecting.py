@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from irees.backends.common import emit_ops
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.rewrites import may_rewrite
-from irees.testing.bisecting import Bisection
+from irees.testing.bisecting import Bisection, RewriteBisection, Verdict
 from irees.testing.oracles import Case, interpret
 from irees.tools.main import main
 from irees.transforms import load_pass
@@ -292,3 +293,65 @@ def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):
         "arith.subf" in (tmp_path / "small.mlir").read_text()
         or "linalg.sub" in (tmp_path / "small.mlir").read_text()
     )
+
+
+def test_a_rewrite_is_named_by_any_property_of_the_program():
+    module = import_mlir(TEXT, name="x.mlir")
+    x, y = np.full((8, 16), 3, np.float32), np.ones((8, 16), np.float32)
+    right = interpret(module, [Case("main", (x, y))])["main"]
+
+    def judge(program) -> Verdict:
+        equal = all(np.array_equal(a, b) for a, b in zip(program(x, y), right, strict=True))
+        return Verdict("good" if equal else "bad", "it differs")
+
+    options = Options(passes={"after:structured": CommutePass()})
+    found = RewriteBisection(module, options, "main", (), lambda _: [], judge=judge).find()
+    assert (found.what, found.rewrite) == ("rewrite", "operands of arith.mulf")
+    assert (found.step.pass_name, found.detail) == ("test-commute", "it differs")
+    assert re.search(r"^- .*arith.mulf", found.diff, re.MULTILINE)
+
+
+COMMAND = """
+import json, sys, zipfile
+manifest = json.loads(zipfile.ZipFile(sys.argv[1]).read("manifest.json"))
+sys.exit({wrong})
+"""
+
+
+@pytest.mark.parametrize(("wrong", "status", "said"), [
+    ("0", 1, "nothing to find: "),
+    ("125", 1, "nothing to find: "),
+    ("bool(manifest['kernels'][0].get('flops'))", 0, "wrong after irees-annotate-dispatches, in "),
+    ("1", 0, "nothing can be said: it is no better without optional rewrites: "),
+])  # fmt: skip
+def test_a_command_judges_programs(wrong, status, said, tmp_path, capsys):
+    """It reads the manifest of the saved program."""
+    path, script = tmp_path / "x.mlir", tmp_path / "check.py"
+    path.write_text(TEXT)
+    script.write_text(COMMAND.format(wrong=wrong))
+    assert main(["bisect", str(path), "--command", f"{sys.executable} {script}"]) == status
+    out = capsys.readouterr().out
+    assert out.startswith(said)
+    if "annotate" in said:
+        found = re.search(
+            r"^rewrite (\d+): annotate .*\nright with --rewrite-limit=(\d+)$", out, re.M
+        )
+        assert found is not None
+        assert int(found[1]) == int(found[2]) + 1
+        assert re.search(r"^\+ .*flops", out, re.M)
+
+
+def test_the_time_of_a_call_is_an_expectation(tmp_path, capsys):
+    path = tmp_path / "x.mlir"
+    path.write_text(TEXT)
+    assert main(["bisect", str(path), "--faster-than=10s"]) == 1
+    assert "nothing to find: a call takes 0.0" in capsys.readouterr().out
+    assert main(["bisect", str(path), "--faster-than=1us"]) == 0
+    assert "no better without optional rewrites: a call takes" in capsys.readouterr().out
+    for words in (["--faster-than=soon"], ["--faster-than=1s", "--against=opt0"]):
+        assert main(["bisect", str(path), *words]) == 2
+    said = capsys.readouterr().err
+    assert "--faster-than=soon is no time; as in 2ms" in said
+    assert "two expectations are given; use one of" in said
+    assert main(["bisect", str(path), "--command=/nowhere"]) == 1
+    assert "cannot run /nowhere" in capsys.readouterr().err

@@ -86,6 +86,7 @@ CALLS = {
     "explain": ("add.mlir", "--no-measure"),
     "cache": ("stats",),
     "doctor": (),
+    "completion": ("bash",),
 }
 
 

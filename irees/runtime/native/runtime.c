@@ -217,6 +217,7 @@ static struct {
   const irees_dispatch *dispatch;
   int parts;
   int core; /* the core of the caller, or -1 */
+  int64_t *log; /* the caller's part_log */
 
   _Alignas(LINE) atomic_int caller_asleep;
   pthread_mutex_t lock;
@@ -257,12 +258,25 @@ static void end_part(void) {
 #endif
 }
 
+/* The log of a caller that times its program: capacity and count of its rows, then the rows. A row is
+   the number of a thread, and when the thread began and ended its part of a region. */
+static _Thread_local int64_t *part_log;
+
+static void log_part(int64_t *log, int part, int64_t begin) {
+  int64_t end = now_ns(), row = __atomic_fetch_add(&log[1], 1, __ATOMIC_RELAXED);
+  if (row >= log[0]) return;
+  log[2 + 3 * row] = part;
+  log[3 + 3 * row] = begin;
+  log[4 + 3 * row] = end;
+}
+
 /* A thread takes 1 / PIECES of the remaining workgroups at a time, and single ones at the end. Taking
    all of them one by one is too expensive: an atomic addition waits for all earlier stores, including
    non-temporal ones. */
 #define PIECES 4
 
 static void run_part(int part, void *memory) {
+  int64_t begin = pool.log ? now_ns() : 0;
   for (int i = 0, from = part; i < pool.parts; i++, from = from + 1 < pool.parts ? from + 1 : 0) {
     int64_t end = shares[from].end, left;
     /* A load first: it does not take the cache line away from its owner, as an atomic addition does. */
@@ -274,6 +288,7 @@ static void run_part(int part, void *memory) {
     }
   }
   end_part();
+  if (pool.log) log_part(pool.log, part, begin);
 }
 
 static int64_t spin_limit(void) {
@@ -401,6 +416,7 @@ static void wait_for_workers(int parts) {
 
 static void run_together(int64_t count, int parts, void *memory) {
   pool.parts = parts;
+  pool.log = part_log;
 #ifdef __linux__
   pool.core = sched_getcpu();
 #else
@@ -725,6 +741,9 @@ EXPORT void irees_rt_time_to(int64_t *log, int64_t capacity) {
   times.capacity = capacity;
   times.count = 0;
 }
+
+/* NULL: log no more. */
+EXPORT void irees_rt_parts_to(int64_t *log) { part_log = log; }
 
 EXPORT int64_t irees_rt_times(void) { return times.count; }
 
