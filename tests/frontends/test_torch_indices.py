@@ -92,3 +92,17 @@ def test_the_error_says_where() -> None:
     line = next(n for n, t in enumerate(open(__file__), 1) if t.endswith("# here\n"))
     with pytest.raises(RuntimeTrap, match=rf"test_torch_indices.py:{line}.*of size 10"):
         program(torch.tensor([1, 10]))
+
+
+def test_each_count_has_a_size_of_its_own():
+    def rows(x, kinds):
+        total = torch.zeros_like(x)
+        for kind in range(2):
+            total.index_add_(0, torch.where(kinds == kind)[0], x[torch.where(kinds == kind)[0]])
+        return total
+
+    x = torch.arange(6.0).reshape(3, 2)
+    program = irees.compile(rows, (x, torch.tensor([0, 1, 2])), target="reference")
+    for kinds in ([0, 0, 1], [1, 1, 1], [2, 0, 2]):
+        given = torch.tensor(kinds)
+        torch.testing.assert_close(program(x, given), rows(x, given))
