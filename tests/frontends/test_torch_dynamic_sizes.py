@@ -245,3 +245,51 @@ def test_powers_of_two_of_a_size():
         irees.compile(
             lambda x: x * 3 ** x.shape[0], (torch.ones(3),), dynamic_shapes=({0: Dim.DYNAMIC},)
         )
+
+
+def test_a_declared_minimum_of_2_is_checked():
+    dims = ({0: Dim("n", min=2)},)
+    program = irees.compile(
+        lambda x: x.softmax(0), (torch.ones(3, 2),), dynamic_shapes=dims, target="reference"
+    )
+    assert program(torch.ones(2, 2)).shape == (2, 2)
+    with pytest.raises(RuntimeTrap, match=r"x.shape\[0\] >= 2"):
+        program(torch.ones(1, 2))
+
+
+def test_a_check_of_a_counted_size_is_checked():
+    def few(mask):
+        places = mask.nonzero()
+        torch._check(places.shape[0] >= 1)
+        torch._check(places.shape[0] <= 2)
+        return places * 2
+
+    program = irees.compile(few, (torch.tensor([1, 0, 1]),), target="reference")
+    assert program(torch.tensor([0, 1, 0])).tolist() == [[2]]
+    for wrong in ([0, 0, 0], [1, 1, 1]):
+        with pytest.raises(RuntimeTrap, match="u0"):
+            program(torch.tensor(wrong))
+
+
+def test_shapes_of_arguments_that_star_gathers_need_no_nesting():
+    n = Dim("n")
+
+    def joined(first, *rest):
+        return torch.cat([first, *rest])
+
+    three, five = torch.ones(3, 2), torch.ones(5, 2)
+    for shapes in (({0: n}, {0: n}, {0: n}), ({0: n}, ({0: n}, {0: n}))):
+        program = irees.compile(
+            joined, (three, three, three), dynamic_shapes=shapes, target="reference"
+        )
+        assert program(five, five, five).shape == (15, 2)
+
+
+def test_a_violated_constraint_is_named_with_its_remedy():
+    def long(x):
+        assert x.shape[0] >= 5
+        return x * 2
+
+    dims = ({0: Dim("n", min=4)},)
+    with pytest.raises(irees.errors.UnsupportedError, match=r"Dim\('n', min=5\)"):
+        irees.compile(long, (torch.ones(8),), dynamic_shapes=dims)

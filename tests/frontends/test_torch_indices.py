@@ -128,3 +128,17 @@ def test_bags_of_any_length(offsets: list[int]) -> None:
     table, i, o = torch.randn(9, 5), torch.randint(0, 9, (10,)), torch.tensor(offsets)
     bag = lambda t, i, o: functional.embedding_bag(i, t, o, mode="sum")  # noqa: E731
     torch.testing.assert_close(irees.compile(bag, (table, i, o))(table, i, o), bag(table, i, o))
+
+
+def test_each_count_has_a_size_of_its_own():
+    def rows(x, kinds):
+        total = torch.zeros_like(x)
+        for kind in range(2):
+            total.index_add_(0, torch.where(kinds == kind)[0], x[torch.where(kinds == kind)[0]])
+        return total
+
+    x = torch.arange(6.0).reshape(3, 2)
+    program = irees.compile(rows, (x, torch.tensor([0, 1, 2])), target="reference")
+    for kinds in ([0, 0, 1], [1, 1, 1], [2, 0, 2]):
+        given = torch.tensor(kinds)
+        torch.testing.assert_close(program(x, given), rows(x, given))

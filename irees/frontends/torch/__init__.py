@@ -60,9 +60,10 @@ def import_program(
         ) from None
     from .exporting import export, parameters_of
     from .program import import_exported
+    from .sizes import ANY_SIZE, unchecked_bound
 
-    parameters = None
+    parameters, unchecked = None, ANY_SIZE
     if not isinstance(program, torch.export.ExportedProgram):
-        parameters = parameters_of(program)
+        parameters, unchecked = parameters_of(program), unchecked_bound(dynamic_shapes)
     exported = export(program, inputs, kwargs, dynamic_shapes)
-    return import_exported(exported, parameters, function)
+    return import_exported(exported, parameters, function, unchecked)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from irees.errors import UnsupportedError
@@ -137,7 +138,9 @@ def decomposed(target: Any, args: Any, kwargs: Any, dynamic: Traces) -> torch.fx
     if key in traces:
         return traces[key]
     graph = _trace(target, args, kwargs)
-    if graph is None or not any(n.meta.get("unbacked_bindings") for n in graph.graph.nodes):
+    if graph is None or not any(
+        free_unbacked_symbols(n.meta.get("val")) for n in graph.graph.nodes
+    ):
         # A trace with a data-dependent count is not cached: each call needs its own symbol.
         traces[key] = graph
     return graph

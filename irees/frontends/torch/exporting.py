@@ -20,11 +20,13 @@ from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
 
 from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
+from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
 from .effects import Effects, refuse
 from .lengths import symbolic_lengths
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
+from .sizes import as_exported
 
 _LOGGERS = (
     "torch._subclasses.fake_tensor",
@@ -48,7 +50,7 @@ def quiet() -> Generator[None]:
         for logger in loggers:
             logger.setLevel(logging.CRITICAL + 1)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), levels_kept():
                 warnings.simplefilter("ignore")
                 # PyTorch prints the partial graph when an export fails.
                 with contextlib.redirect_stderr(io.StringIO()):
@@ -83,6 +85,8 @@ def export(
     if isinstance(args, torch.Tensor):
         args = (args,)
     args, kwargs = distinct(tuple(args or ()), dict(kwargs or {}))
+    if dynamic_shapes is not None:
+        dynamic_shapes = as_exported(module, args, kwargs, dynamic_shapes)
     with quiet(), torch.no_grad():
         try:
             return _exported(module, args, kwargs, dynamic_shapes)
@@ -95,6 +99,7 @@ def export(
             raise UnsupportedError(
                 f"torch.export cannot export the program: {reason(error)}",
                 location=user_line(error),
+                hint=_way_out(error),
             ) from error
 
 
@@ -134,6 +139,7 @@ def _exported(
     from . import trees
 
     trees.register_known_types((args, kwargs))
+    export: Any = _undifferentiated
     for _ in range(8):
         try:
             with (
@@ -142,15 +148,14 @@ def _exported(
                 Traceable(),
                 symbolic_lengths(module),
             ):
-                once = functools.partial(
-                    torch.export.export,
-                    plain, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False,
-                )  # fmt: skip
+                once = functools.partial(export, plain, args, kwargs, dynamic_shapes)
                 with Effects(plain) as effects:
                     exported = once()
                 if found is None:
                     refuse(effects, exported, once)
                 return exported
+        except Differentiates:
+            export = export_derivatives
         except Exception as error:
             # The result has a class that PyTorch's pytrees do not know: registers each class once.
             if trees.register_named_in(error):
@@ -160,6 +165,14 @@ def _exported(
             with _replay(found):
                 return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
     raise UnsupportedError("the program returns objects of too many classes")
+
+
+def _undifferentiated(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
+    """Exports above autograd. Raises Differentiates for a program that computes derivatives."""
+    with undifferentiated():
+        return torch.export.export(
+            module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
+        )
 
 
 def _replay(found: Decisions | None) -> Any:
@@ -282,10 +295,29 @@ def memory_of(tensor: torch.Tensor) -> Any:
     return ("object", id(tensor)) if empty else ("storage", storage._cdata)
 
 
+_VIOLATED = "Constraints violated"
+
+_BACKWARD = "found a fake tensor in the exported program constant's list"
+"""PyTorch's words for what `torch.autograd.grad` leaves behind in a trace."""
+
+
 def reason(error: BaseException) -> str:
-    """The first non-empty line of an error message."""
+    """The first non-empty line of an error message; the violated constraint if it names one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith(_VIOLATED):
+        lines = [line.removeprefix("- ") for line in lines if line.startswith("- ")] or lines
     return (lines or [type(error).__name__])[0][:400]
+
+
+def _way_out(error: BaseException) -> str | None:
+    """What to do about an export that failed, if PyTorch says so or the cause is known."""
+    text = str(error)
+    if _BACKWARD in text:
+        return "use torch.func.grad or torch.func.vjp instead of torch.autograd.grad"
+    if not text.startswith(_VIOLATED) or "Suggested fixes:" not in text:
+        return None
+    fixes = [line.strip() for line in text.partition("Suggested fixes:")[2].splitlines()]
+    return "in dynamic_shapes: " + ", ".join(line for line in fixes if " = " in line)
 
 
 def user_line(error: BaseException) -> str | None:

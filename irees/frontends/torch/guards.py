@@ -27,9 +27,7 @@ from irees.errors import UnsupportedError
 
 from .decisions import is_machinery
 from .importing import GraphImporter
-
-ANY_SIZE = 2
-"""Lower bounds up to this one are not checked: PyTorch gives them to every dynamic dim."""
+from .sizes import ANY_SIZE
 
 LARGEST_SIZE = 2**31
 """Upper bounds from this one on are not checked: no array has such a dim."""
@@ -49,10 +47,13 @@ def shape_env_of(graph: Any) -> Any:
 
 
 class SizeChecks:
-    """The checks of one program, emitted by two calls: before its operators, and after them."""
+    """
+    The checks of one program, emitted by two calls: before its operators, and after them. Lower
+    bounds of dims up to `unchecked` are not checked.
+    """
 
-    def __init__(self, importer: GraphImporter, exported: Any):
-        self.importer, self.exported = importer, exported
+    def __init__(self, importer: GraphImporter, exported: Any, unchecked: int = ANY_SIZE):
+        self.importer, self.exported, self.unchecked = importer, exported, unchecked
         self.env = shape_env_of(exported.graph)
         self.done = 0
 
@@ -62,7 +63,7 @@ class SizeChecks:
             if symbol not in self.importer.symbols.bound:
                 continue
             lower, upper = bounds.lower, bounds.upper
-            if lower.is_Integer and lower > ANY_SIZE:
+            if lower.is_Integer and lower > self.unchecked:
                 self._emit(sympy.Ge(symbol, lower))
             if upper.is_Integer and upper < LARGEST_SIZE:
                 self._emit(sympy.Le(symbol, upper))

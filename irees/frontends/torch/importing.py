@@ -280,7 +280,6 @@ class GraphImporter:
             expr = getattr(getattr(dim, "node", None), "expr", None)
             if expr is not None and expr.is_Symbol and expr not in self.symbols.bound:
                 self.symbols.bind(expr, size)
-                self.symbols.counted.add(expr)
         shape = [
             self.symbols.size(dim) if self.symbols.is_known(dim) else size
             for size, dim in zip(result.shape, value.shape)

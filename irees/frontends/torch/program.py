@@ -26,6 +26,7 @@ from .dtypes import dtype_of
 from .functionalizing import functional
 from .guards import SizeChecks
 from .importing import GraphImporter
+from .sizes import ANY_SIZE
 from .trees import tree_of_spec
 
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -35,17 +36,20 @@ _MUTATIONS = (
 
 
 def import_exported(
-    exported: Any, parameters: dict[str, inspect.Parameter] | None = None, function: str = "main"
+    exported: Any,
+    parameters: dict[str, inspect.Parameter] | None = None,
+    function: str = "main",
+    unchecked: int = ANY_SIZE,
 ) -> Imported:
     """
     Imports an exported program as a module with a signature. `parameters` are those of the exported
-    function, if known.
+    function, if known. Lower bounds of dims up to `unchecked` are not checked.
     """
     exported = functional(exported)
     block = Block()
     importer = GraphImporter(Builder(block))
     inputs = _Inputs(importer, block, exported)
-    checks = SizeChecks(importer, exported)
+    checks = SizeChecks(importer, exported, unchecked)
     checks.emit_ranges()
     checks.emit_guards()
     checks.emit_saved_guards()

@@ -35,8 +35,8 @@ class Symbols:
         self.b = builder
         self.bound: dict[sympy.Symbol, Size] = {}
         self.values: dict[sympy.Basic, Size] = {}
-        self.counted: set[sympy.Symbol] = set()
-        """Symbols that are an operator's element count (`nonzero`)."""
+        self.unlimited: set[sympy.Symbol] = set()
+        """Data-dependent sizes of which PyTorch asserts an upper bound that is wrong."""
         self.origins: dict[sympy.Symbol, str] = {}
         """Symbol => the dim that it stands for, for messages: `x.shape[0]`."""
 

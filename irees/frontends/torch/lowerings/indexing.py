@@ -105,6 +105,10 @@ def nonzero(call: Call, x: Tensor) -> Tensor:
 @lowers(aten.masked_select.default)
 def masked_select(call: Call, x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x where the mask is true"""
+    # PyTorch limits their count to the elements of x, which is wrong for a mask that broadcasts it.
+    count = getattr(getattr(call.value.shape[0], "node", None), "expr", None)
+    if count is not None:
+        call.symbols.unlimited |= count.free_symbols
     shape = call.b.broadcast_shape(x.shape, mask.shape)
     flat, keep = (shapes.flatten(call.b, shapes.broadcast_to(call.b, t, shape)) for t in (x, mask))
     places = indexing.nonzero(call.b, keep)

@@ -236,11 +236,22 @@ def inv_ex(call: Call, a: Tensor, *, check_errors: bool) -> tuple[Tensor, ...]:
     return _results(call, inverse, _checked(call, info, check_errors))
 
 
+def _factored(call: Call, a: Tensor) -> tuple[Tensor, Tensor]:
+    """
+    Packed factors and pivots of a, or of its transpose if a is contiguous and real: that is what
+    PyTorch factorizes for a determinant, and its gradients solve with these factors.
+    """
+    matrices = la.batched(call.b, a)
+    if call.raw[0].is_contiguous() and not a.dtype.is_complex:
+        matrices = la.transposed(call.b, matrices)
+    return la.lu(call.b, matrices)[:2]
+
+
 @lowers(aten._linalg_det.default)
 def det(call: Call, a: Tensor) -> tuple[Tensor, ...]:
     """The determinant and the factorization"""
     b = call.b
-    factor, pivots, _, _ = la.lu(b, la.batched(b, a))
+    factor, pivots = _factored(call, a)
     result = reductions.prod(b, la.signed_diagonal(b, factor, pivots), [1])
     return _results(call, result, factor, pivots)
 
@@ -249,7 +260,7 @@ def det(call: Call, a: Tensor) -> tuple[Tensor, ...]:
 def slogdet(call: Call, a: Tensor) -> tuple[Tensor, ...]:
     """The sign and the log-magnitude of the determinant, and the factorization"""
     b = call.b
-    factor, pivots, _, _ = la.lu(b, la.batched(b, a))
+    factor, pivots = _factored(call, a)
     values = la.signed_diagonal(b, factor, pivots)
     sign = reductions.prod(b, b.map(lambda v: v.sign(), values), [1])
     logs = b.map(lambda v: v.abs().log(), values, dtype=values.dtype.part)

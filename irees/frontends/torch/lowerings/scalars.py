@@ -76,9 +76,7 @@ def _is_true(call: Call, value: Any) -> SSAValue | None:
 def assert_(call: Call, condition: Any, message: str = "an assertion failed", *_: Any) -> Any:
     """Aborts the program if the condition is false"""
     free = getattr(getattr(call.raw[0], "node", None), "expr", None)
-    is_bound = free is not None and not isinstance(free, sympy.Ne)
-    if is_bound and free.free_symbols <= call.symbols.counted:
-        # Skips PyTorch's bounds on data-dependent sizes: they are wrong for a mask that broadcasts.
+    if isinstance(free, sympy.Le) and free.free_symbols <= call.symbols.unlimited:
         return None
     found = _is_true(call, condition)
     if found is not None:
