@@ -257,6 +257,20 @@ def test_a_declared_minimum_of_2_is_checked():
         program(torch.ones(1, 2))
 
 
+def test_a_guard_of_a_derived_dim_is_checked():
+    """The guard is about the symbol of the dim, and the dim is twice another symbol."""
+    dims = ({0: 2 * Dim("n", min=2)},)
+    program = irees.compile(
+        lambda x: x + int(x.shape[0] * 0.5),
+        (torch.zeros(6),),
+        dynamic_shapes=dims,
+        target="reference",
+    )
+    assert torch.equal(program(torch.zeros(6)), torch.full((6,), 3.0))
+    with pytest.raises(RuntimeTrap, match="the program is compiled for inputs with"):
+        program(torch.zeros(8))
+
+
 def test_a_check_of_a_counted_size_is_checked():
     def few(mask):
         places = mask.nonzero()

@@ -1864,4 +1864,12 @@ MUTANTS = (
         "return ANY_SIZE",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A254",
+        "a guard of a derived dim is not checked",
+        "irees/frontends/torch/guards.py",
+        "self._emit(self.env.replace(guard.expr))",
+        "self._emit(guard.expr)",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
 )

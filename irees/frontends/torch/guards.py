@@ -74,7 +74,8 @@ class SizeChecks:
         for guard in guards[self.done :]:
             expr = self.env.simplify(guard.expr)
             if expr != sympy.true and not is_free(guard):
-                self._emit(guard.expr)
+                # A dim that is declared as `2 * Dim("n")` replaces the symbol of the guard.
+                self._emit(self.env.replace(guard.expr))
         self.done = len(guards)
 
     def emit_saved_guards(self) -> None:
