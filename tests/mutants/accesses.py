@@ -472,4 +472,12 @@ MUTANTS = (
         "same = made == given",
         ("tests/test_insertion.py",),
     ),
+    Mutant(
+        "A239",
+        "the product of natural sizes of an allocation is not known to be natural",
+        "irees/analysis/accesses/host.py",
+        "self.assume([*facts, product(sizes), -product(sizes) + ALLOCATED])",
+        "self.assume([*facts, -product(sizes) + ALLOCATED])",
+        ("tests/transforms/codegen/common/test_verify_accesses.py",),
+    ),
 )

@@ -281,7 +281,8 @@ class Program(Walk):
 
     def allocated(self, sizes: Sequence[Polynomial]) -> None:
         facts = [fact for size in sizes for fact in (size, -size + ALLOCATED)]
-        self.assume([*facts, -product(sizes) + ALLOCATED])
+        # A product of natural differences, such as (n - n mod 3) m, is not natural by its terms.
+        self.assume([*facts, product(sizes), -product(sizes) + ALLOCATED])
 
     def show_room(self, op: Operation, sizes: Sequence[Polynomial]) -> None:
         result = op.results[0].type

@@ -116,6 +116,19 @@ func.func @main(%x: tensor<3x100xf32>, %v: tensor<3x8xf32>, %i: tensor<3x8xi32>)
   return %r#0, %r#1 : tensor<3x8xf32>, tensor<3x8xi32>
 }"""
 
+RESHAPE = """
+func.func @f(%x: tensor<4x?xf32>, %m: index) -> tensor<?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %n = tensor.dim %x, %c1 : tensor<4x?xf32>
+  %r = arith.remsi %n, %c3 : index
+  %s = tensor.from_elements %r, %m : tensor<2xindex>
+  %y = tensor.reshape %x(%s) : (tensor<4x?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}"""
+"""The product (n - 3 (n div 3)) m of sizes is no sum of natural products, and yet natural."""
+
+
 PROGRAMS = {
     "matmul static": matmul(64, 96, 128),
     "matmul rests": matmul(67, 45, 35),
@@ -165,6 +178,12 @@ def test_every_access_is_shown(name: str, target: str):
     assert found["proved"] > 0
     expected = EXPECTED.get((name, target), (0, 0))
     assert (found["guarded"], found["together"]) == expected
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_product_of_natural_differences_is_natural(target: str):
+    """The copy of the argument into a result of these sizes runs on the host."""
+    assert irees.compile(RESHAPE, to="verification", target=target) is not None
 
 
 def test_a_temporary_that_shares_bytes_is_refused():
