@@ -268,6 +268,9 @@ class Loops:
             outputs = self._element_by_element(arrays, sizes)
         else:
             outputs = self._all_at_once(arrays, sizes)
+        if len(outputs) > 1:
+            # One output may be the old contents of another, which is written first.
+            outputs = [output.copy() for output in outputs]
         results: list[Any] = []
         for value, output in zip(operands[self.inputs :], outputs, strict=True):
             output = output.reshape(array_of(value).shape)

@@ -1772,8 +1772,8 @@ MUTANTS = (
         "A203",
         "a decomposition that counts elements is shared between calls",
         "irees/frontends/torch/decomposing.py",
-        'if graph is None or not any(n.meta.get("unbacked_bindings") for n in graph.graph.nodes):',
-        "if True:",
+        '        free_unbacked_symbols(n.meta.get("val")) for n in graph.graph.nodes\n',
+        "        False for n in graph.graph.nodes\n",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
     Mutant(

@@ -140,7 +140,11 @@ def test_the_timeline_has_the_parts_of_all_threads():
     irees.set_num_threads(2)
     try:
         program = irees.compile(TEXT, time_dispatches=True)
-        data = program.explain([X], as_data=True)
+        # On a busy machine one thread may do all parts of a run.
+        for _ in range(100):
+            data = program.explain([X], as_data=True)
+            if len({event["device"] for event in data["timeline"]}) == 2:
+                break
     finally:
         irees.set_num_threads(before)
     events = data["timeline"]
