@@ -72,8 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
         table = available.passes if arguments.list_passes else available.dialects
         print("\n".join(sorted(table)))
         return 0
+    return _run_passes(arguments, available.passes)
+
+
+def _run_passes(arguments: argparse.Namespace, available: dict[str, Callable[[], Any]]) -> int:
     limit = Options(rewrite_limit=arguments.rewrite_limit).rewrite_limit
-    passes = passes_of(arguments.passes or "", available.passes)
+    passes = passes_of(arguments.passes or "", available)
     if arguments.dump_pass_pipeline:
         line = ",".join(str(each.pipeline_pass_spec()) for each in passes)
         print(f"builtin.module({line})", file=sys.stderr)

@@ -95,7 +95,7 @@ MUTANTS = (
         "A236",
         "the output of a scan is not stored, though others than the fused op read it",
         "irees/transforms/codegen/cpu/cpu_lower_scans/neighbours.py",
-        "scan.keeps_output = bool(others(op.output, {op, found}))",
+        "scan.keeps_output = is_kept(op.output, (op, found))",
         "scan.keeps_output = False",
         SCANS_TESTS,
     ),
@@ -114,5 +114,13 @@ MUTANTS = (
         "if (a == 0 || b == 0) return 0;",
         "",
         ("tests/backends/common/test_scratch.py",),
+    ),
+    Mutant(
+        "A240",
+        "what a panel computes is used after its loop",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/panels.py",
+        "    with nest.scope():\n",
+        "    if nest:\n",
+        ("tests/properties/test_column_reductions.py",),
     ),
 )

@@ -161,12 +161,11 @@ def _scatter(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: 
         indices = shapes.reshape(b, indices, [1] * x.rank)
     source = shapes.slice_(b, source, [0] * source.rank, indices.shape)
     axis = dim % x.rank
-    row = shapes.repeated(b, indices, axis)
-    others = [i for i in range(x.rank) if i != axis]
-    if axis == 0 and others and row is not None and all(
-        same(x.shape[i], indices.shape[i]) for i in others
-    ):  # fmt: skip
-        return _rows(call, x, axis, row, source, fn)
+    if axis == 0 and x.rank > 1 and all(map(same, x.shape[1:], indices.shape[1:])):
+        # An index that is repeated along rows moves whole rows.
+        row = shapes.repeated(b, indices, axis)
+        if row is not None:
+            return _rows(call, x, axis, row, source, fn)
     indices = indexing.placed(b, indices, x.shape[axis], indexing.checked)
     return indexing.put_along(b, x, indices, b.cast(source, x.dtype), axis, fn)
 

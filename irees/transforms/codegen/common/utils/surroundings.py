@@ -147,7 +147,7 @@ def find_producer(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> Neighb
     rename = _renaming(maps(op)[sources[0]], maps(producer)[-1])
     if rename is None or len(rename) != maps(op)[0].num_dims:
         return None
-    return Neighbour(producer, sources[0], rename, _is_kept(between, (producer, op)))
+    return Neighbour(producer, sources[0], rename, is_kept(between, (producer, op)))
 
 
 def _op_before(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> linalg.GenericOp | None:
@@ -184,7 +184,7 @@ def find_consumer(producer: linalg.GenericOp, *, converts: bool = False) -> Neig
         inner.detach()
         Rewriter.insert_op(inner, InsertPoint.before(producer))
     known = (producer, op, None if fill is None else fill[0])
-    return Neighbour(op, source, rename, _is_kept(producer.outputs[0], known))
+    return Neighbour(op, source, rename, is_kept(producer.outputs[0], known))
 
 
 def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation]] | None:
@@ -249,7 +249,7 @@ def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None
     return rename if len(rename) == consumed.num_dims else None
 
 
-def _is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
+def is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
     """Whether ops other than the known ones may read the written buffer."""
     buffer = root(output)
     if not isinstance(buffer.owner, memref.AllocOp | memref.AllocaOp):

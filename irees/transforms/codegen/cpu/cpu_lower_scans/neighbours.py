@@ -21,6 +21,7 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.transforms.codegen.common.utils.surroundings import (
     LOOKS,
     erase_unused_buffer,
+    is_kept,
     is_pointwise,
 )
 from irees.transforms.utils.structured import maps
@@ -50,7 +51,7 @@ class Scan:
         if scan.fits_consumer(found := reader_of(op.output, op)):
             assert found is not None
             scan.consumer = found
-            scan.keeps_output = bool(others(op.output, {op, found}))
+            scan.keeps_output = is_kept(op.output, (op, found))
             for inner in needed(found, op):
                 inner.detach()
                 Rewriter.insert_op(inner, InsertPoint.before(op))
@@ -78,14 +79,14 @@ class Scan:
 
     @property
     def inputs(self) -> list[tuple[SSAValue, AffineMap]]:
-        """What is read for an element of the input."""
+        """The operands that are read for each element of the input, with their maps."""
         if self.producer is None:
             return [(self.op.input, AffineMap.identity(self.rank))]
         return inputs_of(self.producer)
 
     @property
     def others(self) -> list[tuple[SSAValue, AffineMap]]:
-        """What the consumer reads beside the output of the scan."""
+        """The operands of the consumer other than the output of the scan, with their maps."""
         if self.consumer is None:
             return []
         return [x for x in inputs_of(self.consumer) if x[0] is not self.op.output]
@@ -94,7 +95,7 @@ class Scan:
         """Whether an op can be evaluated where the scan reads its input."""
         if op is None or not is_plain(op) or not is_scratch(self.op.input):
             return False
-        if others(self.op.input, {op, self.op}):
+        if is_kept(self.op.input, (op, self.op)):
             return self.no("the input has other readers")
         read = {root(o) for o in op.inputs if isinstance(o.type, MemRefType)}
         if read & {root(self.op.output), root(self.op.accumulator)}:
@@ -161,47 +162,16 @@ def is_scratch(value: SSAValue) -> bool:
     return isinstance(value.owner, memref.AllocOp | memref.AllocaOp)
 
 
-def others(buffer: SSAValue, known: set[Operation]) -> list[Operation]:
-    """Returns the ops other than `known` that may read a buffer."""
-    found: list[Operation] = []
-    for use in buffer.uses:
-        user = use.operation
-        if user in known:
-            continue
-        if isinstance(user, LOOKS):
-            found += [o for r in user.results for o in others(r, known)]
-        elif not overwrites(user, use.index):
-            found.append(user)
-    return found
-
-
-def overwrites(op: Operation, index: int) -> bool:
-    """Whether an op only writes an operand."""
-    if not isinstance(op, linalg.GenericOp) or index < len(op.inputs):
-        return False
-    return not op.body.block.args[index].uses
-
-
 def writer_of(buffer: SSAValue, op: Operation) -> linalg.GenericOp | None:
     """Returns the structured op before `op` that writes a buffer last, in the same block."""
-    current = op.prev_op
-    while current is not None:
-        if root(buffer) in written(current):
-            fits = isinstance(current, linalg.GenericOp) and buffer in current.outputs
-            return current if fits else None
-        current = current.prev_op
-    return None
+    found = next((o for o in before(op) if root(buffer) in written(o)), None)
+    return found if isinstance(found, linalg.GenericOp) and buffer in found.outputs else None
 
 
 def reader_of(buffer: SSAValue, op: Operation) -> linalg.GenericOp | None:
     """Returns the structured op after `op` that reads a buffer first, in the same block."""
-    current = op.next_op
-    while current is not None:
-        if root(buffer) in touched(current):
-            fits = isinstance(current, linalg.GenericOp) and buffer in current.inputs
-            return current if fits else None
-        current = current.next_op
-    return None
+    found = next((o for o in between(op) if root(buffer) in touched(o)), None)
+    return found if isinstance(found, linalg.GenericOp) and buffer in found.inputs else None
 
 
 def needed(op: Operation, after: Operation) -> list[Operation]:
@@ -220,8 +190,16 @@ def is_free(op: Operation) -> bool:
     return isinstance(op, LOOKS) or (not op.regions and is_side_effect_free(op))
 
 
-def between(first: Operation, last: Operation) -> Iterator[Operation]:
-    """Yields the ops between two ops of a block."""
+def before(op: Operation) -> Iterator[Operation]:
+    """Yields the ops before an op of a block, the nearest first."""
+    current = op.prev_op
+    while current is not None:
+        yield current
+        current = current.prev_op
+
+
+def between(first: Operation, last: Operation | None = None) -> Iterator[Operation]:
+    """Yields the ops between two ops of a block; without `last`, all after the first."""
     current = first.next_op
     while current is not None and current is not last:
         yield current

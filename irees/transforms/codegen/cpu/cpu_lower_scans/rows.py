@@ -44,20 +44,17 @@ class Rows:
             self._rows([place], size, at)
             return
         count = buffer_dim(self.scan.op.input, len(place), at)
-        many = CPU.scanned_rows if left == 1 else 1
-        main = at.mul(at.floordiv(count, many), many)
-        for start, stop, step in ((0, main, many), (main, count, 1)):
-            if start == stop or (stop is main and main == 0):
-                continue
-            close, iv, inner = for_loop(at, start, stop, step)
-            if left == 1:
-                rows = [[*place, inner.add(iv, k)] for k in range(step)]
-                self._rows(rows, size, inner)
-            else:
-                self._outer([*place, iv], size, inner)
+        if left > 1:
+            close, iv, inner = for_loop(at, 0, count, 1)
+            self._outer([*place, iv], size, inner)
             close()
-            if many == 1:
-                return
+            return
+        main = at.mul(at.floordiv(count, CPU.scanned_rows), CPU.scanned_rows)
+        for start, stop, step in ((0, main, CPU.scanned_rows), (main, count, 1)):
+            if start != stop:
+                close, iv, inner = for_loop(at, start, stop, step)
+                self._rows([[*place, inner.add(iv, k)] for k in range(step)], size, inner)
+                close()
 
     def _rows(self, rows: Sequence[list[Size]], size: Size, at: IndexBuilder) -> None:
         """Scans some rows in one loop; the accumulator receives the final running values."""

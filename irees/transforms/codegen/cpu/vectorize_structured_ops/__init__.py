@@ -34,7 +34,7 @@ A load with data-dependent indices becomes a `vector.gather` if the body has `ma
 vectors speed up; `irees-lower-gather` later splits the gather into scalar loads. A gather alone is
 no faster than the scalar loop.
 
-Of a nest without vectors the loop whose iterations share most of the body is the innermost:
+In a nest without vectors, the loop whose iterations share most of the body becomes the innermost:
 sampling an image computes each place once for all channels of a tile.
 
 An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark says why.

@@ -5,7 +5,8 @@ Lowers one structured op to a loop nest, vectorized along one loop. Part of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
@@ -78,8 +79,8 @@ class Nest:
     """The unroll factor of `jam`."""
     apart: Size = 1
     """The distance between jammed iterations."""
-    rows: int = 0
-    """The rows of a panel, 0 for a reduction whose accumulators stay in registers."""
+    in_panels: bool = False
+    """Whether a reduction visits its rows in panels, with the results in memory in between."""
     panel: list[tuple[Size, dict[SSAValue, Lane]]] = field(default_factory=list)
     """The rows of a panel, with body values that are the same for all columns."""
     in_turns: bool = False
@@ -215,13 +216,13 @@ class Nest:
         self.reduction = reduction
         if self.axis in parallel and reduction:
             self._choose_jam(parallel[:-1])
-            self.rows = 1 if self.jam is None and takes_panels(self) else 0
-            self.in_turns = not self.rows and takes_turns(self)
-        if reduction and not self.rows:
+            self.in_panels = self.jam is None and takes_panels(self)
+            self.in_turns = not self.in_panels and takes_turns(self)
+        if reduction and not self.in_panels:
             self._take_fill()
         if reduction and self.axis is not None:
             self._take_producer()
-        if self.axis in parallel and reduction and not self.rows:
+        if self.axis in parallel and reduction and not self.in_panels:
             self._take_consumer()
         if self.axis in reduction and self.producer is None:
             self._choose_streams(parallel, here)
@@ -364,11 +365,17 @@ class Nest:
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits the remaining loops, each after the values that are invariant in it."""
+        with self.scope():
+            if loops and loops[0] != self.axis and self._moving():
+                self._compute({*loops, *self.reduction}, ivs, at)
+            self._loops(loops, ivs, at)
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Forgets at its end what is computed within: values of a loop do not exist after it."""
         known = self.computed
         self.computed = dict(known)
-        if loops and loops[0] != self.axis and self._moving():
-            self._compute({*loops, *self.reduction}, ivs, at)
-        self._loops(loops, ivs, at)
+        yield
         self.computed = known
 
     def _loops(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
@@ -389,7 +396,7 @@ class Nest:
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
             return
-        if self.rows:
+        if self.in_panels:
             reduce_panels(self, ivs, at)
             return
         self.columns(ivs, at)
@@ -549,8 +556,7 @@ class Nest:
                 self.write(number % outputs, value, places[number // outputs], at, lanes)
             return
         start = self._accumulators(places, at, lanes)
-        reduce = self._panel if self.rows else self._reduce_all
-        results = reduce(start, ivs, at, lanes)
+        results = self._reduced(start, ivs, at, lanes)
         for number, place in enumerate(places):
             mine = results[number * outputs : (number + 1) * outputs]
             self._finish(mine, place, at, lanes)
@@ -615,33 +621,27 @@ class Nest:
             before.write(0, value, theirs, at, lanes)
         return Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
 
-    def _panel(
+    def _reduced(
         self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> Sequence[SSAValue]:
-        """Adds the rows of a panel to the accumulators."""
-        known, loop = self.computed, self.reduction[-1]
+        """Emits the reduction loops, or adds the rows of a panel to the accumulators."""
+        if not self.in_panels:
+            return self._reduce(self.reduction, accs, ivs, at, lanes)
         for row, computed in self.panel:
-            self.computed = computed
-            accs = self.add_row(accs, {**ivs, loop: row}, at, lanes)
-        self.computed = known
+            with self.scope():
+                self.computed = computed
+                accs = self.add_row(accs, {**ivs, self.reduction[-1]: row}, at, lanes)
         return accs
 
-    def _reduce_all(
-        self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
-    ) -> Sequence[SSAValue]:
-        """Emits all reduction loops."""
-        return self._reduce(self.reduction, accs, ivs, at, lanes)
-
-    def hoist_rows(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+    def hoist_rows(self, rows: int, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits what is the same for all columns of a row, such as its place in a table."""
         assert self.axis is not None
-        known, loop, self.panel = self.computed, self.reduction[-1], []
-        for number in range(self.rows):
+        loop, self.panel = self.reduction[-1], []
+        for number in range(rows):
             row = at.add(ivs[loop], number)
-            self.computed = dict(known)
-            self._compute({self.axis}, {**ivs, loop: row}, at)
-            self.panel.append((row, self.computed))
-        self.computed = known
+            with self.scope():
+                self._compute({self.axis}, {**ivs, loop: row}, at)
+                self.panel.append((row, self.computed))
 
     def _reduce(
         self,
@@ -669,7 +669,7 @@ class Nest:
     ) -> list[SSAValue]:
         """Emits a part of the innermost reduction loop, with the accumulators in registers."""
         start, stop = rows
-        if isinstance(start, int) and isinstance(stop, int) and start == stop:
+        if start == stop:
             return list(accs)
         body, iv, inner = for_loop(at, start, stop, 1, accs)
         place = {**ivs, self.reduction[-1]: iv}

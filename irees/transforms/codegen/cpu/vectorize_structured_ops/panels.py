@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import memref, vector
+from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from irees.targets.cpu import CPU
-from irees.transforms.utils.combiners import IDEMPOTENT, combine, neutral_element
-from irees.transforms.utils.lanes import vector_of
+from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import (
+    combined,
+    further_accumulators,
+)
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -65,7 +67,7 @@ def _panels(
 ) -> None:
     """Emits the panels of `step` rows from `start` to `stop`."""
     start, stop, step = rows
-    if isinstance(start, int) and isinstance(stop, int) and start == stop:
+    if start == stop:
         return
     body, iv, inner = for_loop(at, start, stop, step)
     _panel(nest, step, {**ivs, nest.reduction[-1]: iv}, inner)
@@ -73,16 +75,16 @@ def _panels(
 
 
 def _panel(nest: Nest, rows: int, ivs: dict[int, Size], at: IndexBuilder) -> None:
-    nest.rows = rows
-    nest.hoist_rows(ivs, at)
-    nest.columns(ivs, at)
+    with nest.scope():
+        nest.hoist_rows(rows, ivs, at)
+        nest.columns(ivs, at)
 
 
 def takes_turns(nest: Nest) -> bool:
     """Whether rows are added to several accumulators in turn: one waits for its combiner."""
     rows = nest.sizes[nest.reduction[-1]]
-    many = isinstance(rows, int) and rows < CPU.accumulators * CPU.least_panels
-    return nest.reassociate and nest.jam is None and not many and nest.combiners() is not None
+    few = isinstance(rows, int) and rows < CPU.accumulators * CPU.least_panels
+    return nest.reassociate and nest.jam is None and not few and nest.combiners() is not None
 
 
 def reduce_in_turns(
@@ -96,25 +98,12 @@ def reduce_in_turns(
     main = at.mul(at.floordiv(size, many), many)
     if isinstance(main, int) and main == 0:
         return nest.reduce_rows(accs, (0, size), ivs, at, lanes)
-    others: list[SSAValue] = []
-    for combiner, acc in zip(found, accs, strict=True):
-        if combiner.name in IDEMPOTENT:
-            others.append(acc)
-            continue
-        neutral = at.insert(neutral_element(combiner)).results[0]
-        if lanes > 1:
-            broadcast = vector.BroadcastOp(neutral, vector_of(neutral.type, lanes))
-            neutral = at.insert(broadcast).results[0]
-        others.append(neutral)
+    others = further_accumulators(found, accs, lanes, at)
     body, iv, inner = for_loop(at, 0, main, many, [*accs, *others * (many - 1)])
     added: list[SSAValue] = []
     for turn in range(many):
         mine = body.arguments[turn * width : (turn + 1) * width]
         added += nest.add_row(mine, {**ivs, loop: inner.add(iv, turn)}, inner, lanes)
     carried = body(added)
-    totals = list(carried[:width])
-    for turn in range(1, many):
-        for i, combiner in enumerate(found):
-            made = combine(combiner, totals[i], carried[turn * width + i])
-            totals[i] = at.insert(made).results[0]
+    totals = [combined(c, carried[i::width], at) for i, c in enumerate(found)]
     return nest.reduce_rows(totals, (main, size), ivs, at, lanes)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import vector
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
 
 from irees.targets.cpu import CPU
 from irees.transforms.utils.combiners import (
@@ -39,22 +40,13 @@ def reduce_lanes(
     combiners = found * len(places)
     lanes, width = nest.lanes, len(accs)
     many = max(CPU.accumulators // len(places), CPU.least_accumulators)
-    # Idempotent combiners start from the output value, which may be known not to be NaN.
-    starts = [
-        value if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
-        for c, value in zip(combiners, accs, strict=True)
-    ]
-    neutral = [
-        at.insert(vector.BroadcastOp(s, vector_of(s.type, lanes))).results[0] for s in starts
-    ]
+    neutral = further_accumulators(combiners, accs, lanes, at)
     carried = [*(neutral * many), *accs]
     carried = _reduce_rows(nest, nest.reduction[:-1], carried, places, at)
     vectors, scalars = carried[:-width], carried[-width:]
     results: list[SSAValue] = []
     for i, combiner in enumerate(combiners):
-        total = vectors[i]
-        for k in range(1, many):
-            total = at.insert(combine(combiner, total, vectors[k * width + i])).results[0]
+        total = combined(combiner, vectors[i::width], at)
         element = combiner.results[0].type
         kind = vector.CombiningKindAttr(vector.CombiningKindFlag(COMBINERS[combiner.name]))
         folded = at.insert(
@@ -64,6 +56,34 @@ def reduce_lanes(
         ).results[0]
         results.append(at.insert(combine(combiner, folded, scalars[i])).results[0])
     return results
+
+
+def further_accumulators(
+    combiners: Sequence[Operation], accs: Sequence[SSAValue], lanes: int, at: IndexBuilder
+) -> list[SSAValue]:
+    """
+    Returns the initial values of further accumulators of each result, as vectors if there are
+    several lanes. Idempotent combiners start from the value of the first accumulator, which may be
+    known not to be NaN.
+    """
+    starts = [
+        acc if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
+        for c, acc in zip(combiners, accs, strict=True)
+    ]
+    return [
+        s
+        if lanes == 1 or isinstance(s.type, VectorType)
+        else at.insert(vector.BroadcastOp(s, vector_of(s.type, lanes))).results[0]
+        for s in starts
+    ]
+
+
+def combined(combiner: Operation, accs: Sequence[SSAValue], at: IndexBuilder) -> SSAValue:
+    """Combines the accumulators of one result."""
+    total = accs[0]
+    for acc in accs[1:]:
+        total = at.insert(combine(combiner, total, acc)).results[0]
+    return total
 
 
 def _reduce_rows(
