@@ -79,6 +79,31 @@ func.func @fused(%x: memref<5x8xf32>, %z: memref<5x8xf32>) {
   return
 }
 
+// The output has another reader: it is stored, beside what the fused one makes of it.
+// CHECK-LABEL: func.func @kept
+// CHECK:         scf.for
+// CHECK:           linalg.generic {{.*}} outs(%a, %{{.*}}, %{{.*}} :
+// CHECK:             linalg.yield %[[S:.*]], %[[S]], %{{.*}} : f32, f32, f32
+// CHECK:         linalg.generic {{.*}} ins(%y :
+func.func @kept(%x: memref<5x8xf32>, %a: memref<8xf32>, %z: memref<5x8xf32>, %t: memref<8x5xf32>) {
+  %y = memref.alloc() : memref<5x8xf32>
+  iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x : memref<5x8xf32>) outs(%y, %a : memref<5x8xf32>, memref<8xf32>) {
+  ^bb0(%l: f32, %r: f32):
+    %s = arith.addf %l, %r : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%y : memref<5x8xf32>) outs(%z : memref<5x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %v = arith.negf %e : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]} ins(%y : memref<5x8xf32>) outs(%t : memref<8x5xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    linalg.yield %e : f32
+  }
+  return
+}
+
 // The reader writes what the scan reads: it stays behind the scan.
 // CHECK-LABEL: func.func @in_place
 // CHECK:         scf.for
