@@ -7,9 +7,23 @@ sizes, flags and dtypes. An object is rebuilt without its constructor, by settin
 
 from __future__ import annotations
 
+import enum
+import functools
 import importlib
+import json
+import pathlib
 import sys
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from irees.errors import ParseError
+
+PLAIN = (bool, int, float, str, type(None))
+"""Types of constants that are JSON as they are."""
 
 ALONE = ("_sliding_window_tensor",)
 """Fields whose tensor duplicates a number (`_x_tensor` holds `x`): recreated, not passed."""
@@ -68,38 +82,141 @@ def changed(value: Any, rest: list[Any]) -> str | None:
     return None
 
 
+def same(value: Any, constant: Any) -> bool:
+    """Whether `constant` is the JSON form of a value; -0.0 is not 0.0, True is not 1."""
+    if type(value) is type(constant) and type(value) in (int, bool, str):
+        return value == constant
+    try:
+        return json.dumps(encoded(value)) == json.dumps(constant)
+    except _Unknown:
+        return False
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value has a JSON form."""
+    try:
+        encoded(value)
+    except _Unknown:
+        return False
+    return True
+
+
 def encoded(value: Any) -> Any:
-    """A value as JSON; containers, classes and PyTorch constants are tagged. Raises _Unknown."""
-    if value is None or type(value) in (bool, int, float, str):
+    """A value as JSON; all but plain numbers and strings are tagged. Raises _Unknown."""
+    if type(value) in PLAIN:
         return value
-    if isinstance(value, list | tuple):
-        return {"list": [encoded(v) for v in value], "tuple": isinstance(value, tuple)}
-    if isinstance(value, dict):
-        return {"dict": [[encoded(k), encoded(v)] for k, v in value.items()]}
-    if isinstance(value, type):
-        return {"class": f"{value.__module__}:{value.__qualname__}"}
-    if hasattr(value, "to_dict") and hasattr(type(value), "from_dict"):
-        return {"from_dict": [encoded(type(value)), encoded(value.to_dict())]}
-    if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device"):
-        return {type(value).__name__: str(value).removeprefix("torch.")}
+    for tag, kind in _KINDS.items():
+        if kind.has(value):
+            return {tag: kind.taken_apart(value)}
     raise _Unknown
 
 
 def decoded(value: Any) -> Any:
-    """The inverse of `encoded`."""
+    """The inverse of `encoded`. Raises ParseError for JSON that is not the form of a value."""
     if not isinstance(value, dict):
         return value
-    ((kind, content), *more) = value.items()
-    if kind == "list":
-        items = [decoded(v) for v in content]
-        return tuple(items) if more and more[0][1] else items
-    if kind == "dict":
-        return {decoded(k): decoded(v) for k, v in content}
-    if kind == "class":
-        module, _, name = content.partition(":")
-        return getattr(importlib.import_module(module), name)
-    if kind == "from_dict":
-        cls, fields = map(decoded, content)
-        return cls.from_dict(fields)
-    torch = sys.modules["torch"]
-    return getattr(torch, content) if kind == "dtype" else torch.device(content)
+    try:
+        ((tag, content),) = value.items()
+        return _KINDS[tag].put_together(content)
+    except (AttributeError, ImportError, LookupError, TypeError, ValueError):
+        raise ParseError(f"{json.dumps(value)[:80]} does not describe a constant") from None
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of tagged values."""
+
+    has: Callable[[Any], bool]
+    taken_apart: Callable[[Any], Any]
+    put_together: Callable[[Any], Any]
+
+
+def _items(values: Iterable[Any]) -> list[Any]:
+    return [encoded(v) for v in values]
+
+
+def _path_of(value: Any) -> str:
+    return f"{value.__module__}:{value.__qualname__}"
+
+
+def _found(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+def _is_importable(value: Any) -> bool:
+    """Whether a class or a function is found again by its name."""
+    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return False
+    module = sys.modules.get(value.__module__ or "")
+    try:
+        return functools.reduce(getattr, value.__qualname__.split("."), module) is value
+    except AttributeError:
+        return False
+
+
+def _of_torch(value: Any) -> bool:
+    kind = type(value)
+    names = ("dtype", "device", "layout", "memory_format")
+    return kind.__module__ == "torch" and kind.__name__ in names
+
+
+def _torch_constant(content: list[str]) -> Any:
+    torch, (kind, name) = sys.modules["torch"], content
+    return torch.device(name) if kind == "device" else getattr(torch, name)
+
+
+def _of_type(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds
+
+
+# Sets are sorted, so that equal ones have one form.
+_KINDS: dict[str, _Kind] = {
+    "tuple": _Kind(lambda v: isinstance(v, tuple), _items, lambda c: tuple(map(decoded, c))),
+    "list": _Kind(lambda v: isinstance(v, list), _items, lambda c: list(map(decoded, c))),
+    "dict": _Kind(
+        lambda v: isinstance(v, dict),
+        lambda v: [[encoded(k), encoded(each)] for k, each in v.items()],
+        lambda c: {decoded(k): decoded(v) for k, v in c},
+    ),
+    "complex": _Kind(_of_type(complex), lambda v: [v.real, v.imag], lambda c: complex(*c)),
+    "slice": _Kind(
+        _of_type(slice),
+        lambda v: _items((v.start, v.stop, v.step)),
+        lambda c: slice(*map(decoded, c)),
+    ),
+    "range": _Kind(_of_type(range), lambda v: [v.start, v.stop, v.step], lambda c: range(*c)),
+    "ellipsis": _Kind(lambda v: v is ..., lambda v: [], lambda c: ...),
+    "bytes": _Kind(_of_type(bytes), bytes.hex, bytes.fromhex),
+    "set": _Kind(
+        _of_type(set), lambda v: sorted(_items(v), key=json.dumps), lambda c: set(map(decoded, c))
+    ),
+    "frozenset": _Kind(
+        _of_type(frozenset),
+        lambda v: sorted(_items(v), key=json.dumps),
+        lambda c: frozenset(map(decoded, c)),
+    ),
+    "enum": _Kind(
+        lambda v: isinstance(v, enum.Enum),
+        lambda v: [_path_of(type(v)), v.name],
+        lambda c: _found(c[0])[c[1]],
+    ),
+    "path": _Kind(lambda v: isinstance(v, pathlib.PurePath), str, pathlib.Path),
+    "numpy": _Kind(
+        lambda v: isinstance(v, np.bool_ | np.number),
+        lambda v: [v.dtype.name, encoded(v.item())],
+        lambda c: np.dtype(c[0]).type(decoded(c[1])),
+    ),
+    "numpy dtype": _Kind(lambda v: isinstance(v, np.dtype), lambda v: v.str, np.dtype),
+    "name": _Kind(_is_importable, _path_of, _found),
+    "torch": _Kind(
+        _of_torch,
+        lambda v: [type(v).__name__, str(v).removeprefix("torch.")],
+        _torch_constant,
+    ),
+    "from_dict": _Kind(
+        lambda v: hasattr(v, "to_dict") and hasattr(type(v), "from_dict"),
+        lambda v: _items((type(v), v.to_dict())),
+        lambda c: decoded(c[0]).from_dict(decoded(c[1])),
+    ),
+}

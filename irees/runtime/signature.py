@@ -8,6 +8,7 @@ returned value, or to new values of arguments or of the program's state.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from irees.errors import ArgumentError, ParseError
+from irees.runtime.objects import decoded, same
 from irees.runtime.trees import (
     LEAF,
     Tree,
@@ -58,7 +60,10 @@ class State(dict[str, np.ndarray[Any, Any]]):
 
 
 Leaf = Mapping[str, Any]
-"""`{"argument": i}`, `{"result": i}`, `{"constant": value}` or `{"ignored": true}`."""
+"""
+`{"argument": i}`, `{"result": i}`, `{"constant": value}` or `{"ignored": true}`. A constant is JSON
+of `irees.runtime.objects`; one that is not plain has its Python form as `shown`.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Signature:
     The calling convention of a program.
 
     `positional` and `named` are trees of the arguments given by position and by name.
-    `parameters` are all parameter names in order, `defaults` the JSON-compatible default values.
+    `parameters` are all parameter names in order, `defaults` the default values as JSON.
     `inputs` describes each leaf of the arguments, `outputs` is the tree of the returned value and
     `results` describes its leaves. `updates` are pairs of a result and the argument that it
     updates. `states` are the names of state arguments, which follow the caller's, each with the
@@ -189,7 +194,7 @@ class Signature:
             if "argument" in leaf:
                 found[leaf["argument"]] = value
             elif "constant" in leaf:
-                _check_constant(value, leaf["constant"], path)
+                _check_constant(value, leaf, path)
         return [found[i] for i in range(len(found))]
 
     def _match(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[Tree, Any, str]]:
@@ -204,22 +209,36 @@ class Signature:
                 if name in kwargs:
                     raise ArgumentError(f"argument {name!r} is given twice")
                 pairs.append((tree, args[i], name))
-            elif name in kwargs:
-                pairs.append((tree, kwargs.pop(name), name))
             else:
-                raise self._wrong(args, kwargs, name)
+                pairs.append((tree, self._named(name, args, kwargs), name))
         extra = dict(zip(self.parameters[len(self.positional) :], args[len(self.positional) :]))
         for name, value in extra.items():
             if name in kwargs:
                 raise ArgumentError(f"argument {name!r} is given twice")
             kwargs[name] = value
         for name, tree in self.named.items():
-            if name not in kwargs:
-                raise self._wrong(args, kwargs, name)
-            pairs.append((tree, kwargs.pop(name), name))
+            pairs.append((tree, self._named(name, args, kwargs), name))
         for name, value in kwargs.items():
             self._check_left_out(name, value, args, kwargs)
         return pairs
+
+    def _named(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Takes an argument out of `kwargs`; the default if that was compiled in."""
+        if name not in kwargs and name in self._constants and name in self.defaults:
+            return decoded(self.defaults[name])
+        if name not in kwargs:
+            raise self._wrong(args, kwargs, name)
+        return kwargs.pop(name)
+
+    @cached_property
+    def _constants(self) -> frozenset[str]:
+        """The parameters without an array in their trees."""
+        leaves, found = iter(self.inputs), set()
+        for name, tree in (*zip(self.parameters, self.positional), *self.named.items()):
+            own = itertools.islice(leaves, count_leaves(tree))
+            if not any(["argument" in leaf for leaf in own]):
+                found.add(name)
+        return frozenset(found)
 
     def _check_left_out(
         self, name: str, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -227,9 +246,7 @@ class Signature:
         """Raises ArgumentError unless an argument that was not compiled in has its default."""
         if name not in (*self.parameters, *self.defaults) and not self.variadic:
             raise self._wrong(args, kwargs)
-        default = self.defaults.get(name)
-        same = type(value) is type(default) and value == default
-        if name not in self.defaults or not same:
+        if name not in self.defaults or not same(value, self.defaults[name]):
             shown = repr(value) if isinstance(value, int | float | str | None) else type(value)
             raise ArgumentError(
                 f"argument {name!r} is {shown}, but the program was compiled without this argument",
@@ -340,10 +357,11 @@ def draw_seeds(count: int) -> list[int]:
     return np.random.randint(-(2**63), 2**63 - 1, count, np.int64).tolist()
 
 
-def _check_constant(value: Any, constant: Any, path: str) -> None:
-    if type(value) is not type(constant) or value != constant:
+def _check_constant(value: Any, leaf: Leaf, path: str) -> None:
+    if not same(value, leaf["constant"]):
+        wanted = leaf.get("shown") or repr(leaf["constant"])
         raise ArgumentError(
-            f"{path} is {value!r}, but the program was compiled for {constant!r}",
+            f"{path} is {value!r}, but the program was compiled for {wanted}",
             hint="compile it again for another value, or pass a tensor",
         )
 

@@ -17,7 +17,7 @@ from torch.export import Dim  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import irees  # noqa: E402
-from irees.errors import ArgumentError, RuntimeTrap  # noqa: E402
+from irees.errors import ArgumentError, RuntimeTrap, UnsupportedError  # noqa: E402
 
 TRACED = 8
 """Rows of the example inputs; each has 4 columns."""
@@ -307,3 +307,64 @@ def test_a_violated_constraint_is_named_with_its_remedy():
     dims = ({0: Dim("n", min=4)},)
     with pytest.raises(irees.errors.UnsupportedError, match=r"Dim\('n', min=5\)"):
         irees.compile(long, (torch.ones(8),), dynamic_shapes=dims)
+
+
+RECURRENT = {
+    "lstm": lambda: torch.nn.LSTM(4, 5),
+    "deep": lambda: torch.nn.LSTM(4, 5, num_layers=2, bidirectional=True, dropout=0.3),
+    "projected": lambda: torch.nn.LSTM(4, 5, proj_size=3),
+    "gru": lambda: torch.nn.GRU(4, 5, bias=False),
+    "rnn": lambda: torch.nn.RNN(4, 5, nonlinearity="relu", bidirectional=True),
+}
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_recurrent_layers_of_any_length(kind):
+    model = RECURRENT[kind]().eval()
+    shapes = ({0: Dim("time", min=1), 1: Dim("batch", min=1)},)
+    program = irees.compile(
+        model, (torch.randn(7, 2, 4),), dynamic_shapes=shapes, target="reference"
+    )
+    for time, batch in ((1, 1), (2, 5), (9, 2)):
+        x = torch.randn(time, batch, 4)
+        with torch.no_grad():
+            torch.testing.assert_close(program(x), model(x))
+
+
+def test_the_output_of_a_recurrent_layer_may_be_written():
+    class Written(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.LSTM(4, 6, batch_first=True)
+
+        def forward(self, x):
+            out, _ = self.layer(x)
+            view = out[:, 1:]
+            view.relu_()
+            return out.sum(1)
+
+    model = Written().eval()
+    shapes = ({1: Dim("time", min=3)},)
+    program = irees.compile(
+        model, (torch.randn(2, 7, 4),), dynamic_shapes=shapes, target="reference"
+    )
+    x = torch.randn(2, 5, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(program(x), model(x))
+
+
+def test_an_export_of_ones_own_unrolls_recurrent_layers_as_before():
+    layer, x = torch.nn.LSTM(4, 5).eval(), torch.randn(6, 2, 4)
+    before = dict(torch.ops.aten.lstm.input.py_kernels)
+    irees.compile(layer, (x,), target="reference")
+    assert torch.ops.aten.lstm.input.py_kernels == before
+
+
+def test_states_of_another_batch_are_refused():
+    weights = [torch.randn(15, 4), torch.randn(15, 5)]
+    settings = (False, 1, 0.0, False, False, False)
+    with pytest.raises(UnsupportedError, match="the batch is 2"):
+        irees.compile(
+            lambda x, h: torch.gru(x, h, weights, *settings),
+            (torch.randn(5, 2, 4), torch.randn(1, 3, 5)),
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import enum
 import pickle
 import subprocess
 import sys
@@ -255,12 +254,3 @@ def test_arguments_that_do_not_fit_are_named_by_their_paths(target):
     for message, value in wrong.items():
         with pytest.raises(ArgumentError, match=message):
             compiled({"k": [value]})
-
-
-class Color(enum.Enum):
-    RED = 1
-
-
-def test_arguments_that_are_no_numbers_are_refused():
-    with pytest.raises(UnsupportedError, match="'c' is a Color"):
-        irees.compile(lambda x, c: x + 1 if c is Color.RED else x, (X, Color.RED))

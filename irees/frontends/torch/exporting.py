@@ -11,18 +11,24 @@ import sysconfig
 import threading
 import warnings
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+import irees
 from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
+from irees.runtime.program import to_torch
 
 from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
 from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
 from .effects import Effects, refuse
+from .fixed import fixed_arguments
 from .lengths import symbolic_lengths
+from .metas import recurrent_layers_kept
 from .quantized import unpacked
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
@@ -82,9 +88,10 @@ def export(
                 hint="as in irees.compile(model, (x,)); they define shapes and dtypes",
             )
         args = ()
-    if isinstance(args, torch.Tensor):
+    if isinstance(args, torch.Tensor | np.ndarray):
         args = (args,)
-    args, kwargs = distinct(tuple(args or ()), dict(kwargs or {}))
+    args, kwargs = tree_map(_as_tensor, (tuple(args or ()), dict(kwargs or {})))
+    args, kwargs = distinct(args, kwargs)
     if dynamic_shapes is not None:
         dynamic_shapes = as_exported(module, args, kwargs, dynamic_shapes)
     with quiet(), torch.no_grad():
@@ -101,6 +108,15 @@ def export(
                 location=user_line(error),
                 hint=_way_out(error),
             ) from error
+
+
+def _as_tensor(value: Any) -> Any:
+    """A copy of an array as a tensor: a program is called with either."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind not in "biufc" and value.dtype.name != "bfloat16":
+        raise ArgumentError(f"an array of {value.dtype} cannot be an example input")
+    return to_torch(np.array(value, value.dtype.newbyteorder("="), order="C"))
 
 
 def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
@@ -147,8 +163,9 @@ def _exported(
                 _replay(found),
                 Traceable(),
                 symbolic_lengths(module),
+                fixed_arguments(plain, args, kwargs) as (given, named),
             ):
-                once = functools.partial(export, plain, args, kwargs, dynamic_shapes)
+                once = functools.partial(export, plain, given, named, dynamic_shapes)
                 with Effects(plain) as effects:
                     exported = once()
                 if found is None:
@@ -163,13 +180,14 @@ def _exported(
             if "data-dependent" not in str(error):
                 raise
             with _replay(found):
-                return _exported_by_bytecode(module, args, kwargs, dynamic_shapes, error)
+                with fixed_arguments(module, args, kwargs) as (given, named):
+                    return _exported_by_bytecode(module, given, named, dynamic_shapes, error)
     raise UnsupportedError("the program returns objects of too many classes")
 
 
 def _undifferentiated(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
     """Exports above autograd. Raises Differentiates for a program that computes derivatives."""
-    with undifferentiated():
+    with undifferentiated(), recurrent_layers_kept():
         return torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
         )
@@ -312,6 +330,8 @@ def reason(error: BaseException) -> str:
 def _way_out(error: BaseException) -> str | None:
     """What to do about an export that failed, if PyTorch says so or the cause is known."""
     text = str(error)
+    if text.startswith("Unsupported input type"):
+        return "capture the object in the program instead of passing it as an argument"
     if _BACKWARD in text:
         return "use torch.func.grad or torch.func.vjp instead of torch.autograd.grad"
     if not text.startswith(_VIOLATED) or "Suggested fixes:" not in text:
@@ -324,7 +344,7 @@ def user_line(error: BaseException) -> str | None:
     """The innermost traceback line outside of PyTorch, sympy, irees and contextlib."""
     import traceback
 
-    ours = ("/torch/", "/sympy/", "/irees/frontends/", "/contextlib.py")
+    ours = ("/torch/", "/sympy/", str(Path(irees.__file__).parent), "/contextlib.py")
     frames = [
         f
         for f in traceback.extract_tb(error.__traceback__)

@@ -28,6 +28,7 @@ from collections.abc import Generator
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -36,6 +37,7 @@ from irees.errors import UnsupportedError
 
 from .decomposing import UNSAID, full_table, mutates
 from .exporting import quiet, reason, user_line
+from .metas import recurrent_layers_kept
 
 aten = torch.ops.aten
 
@@ -53,7 +55,7 @@ def functional(exported: Any) -> Any:
         return private
     stateful = (*UNSAID, aten.embedding_renorm_.default)
     table = {op: full_table()[op] for op in stateful if op in full_table()}
-    with quiet(), torch.no_grad():
+    with quiet(), torch.no_grad(), recurrent_layers_kept(decomposition_table):
         try:
             return exported.run_decompositions(table)
         except Exception as error:

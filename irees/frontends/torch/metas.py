@@ -8,7 +8,8 @@ adds terms for the labels after the first -1, and returns a vector for a vector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -138,6 +139,61 @@ def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple
     else:
         losses = losses.reshape(x.shape[:-1])
     return losses, is_label.to(x.dtype).reshape(x.shape)
+
+
+def recurrent_shapes(
+    directions: int, batch_first: bool, x: Any, params: Sequence[Any], states: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The outputs [time, batch, directions * size] and the final states of a recurrent layer."""
+    batched, sequence = x.dim() == 3, x
+    if batched and batch_first:
+        sequence = x.transpose(0, 1)
+    torch._check(
+        x.shape[-1] == params[0].shape[1],
+        lambda: f"the layer has {params[0].shape[1]} inputs, but is given {x.shape[-1]}",
+    )
+    if batched:
+        torch._check(
+            all(state.shape[1] == sequence.shape[1] for state in states),
+            lambda: f"the batch is {sequence.shape[1]}, but that of a state is another",
+        )
+    out = x.new_empty((*sequence.shape[:-1], directions * states[0].shape[-1]))
+    last = [s.new_empty(s.shape) for s in states]
+    return (out.transpose(0, 1) if batched and batch_first else out, *last)
+
+
+_RECURRENT = (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input)
+_RECURRENT_KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
+
+
+def _layers_shapes(x: Any, hx: Any, params: Any, *settings: Any) -> tuple[Any, ...]:
+    """`recurrent_shapes` of an operator's arguments."""
+    *_, bidirectional, batch_first = settings
+    states = [hx] if isinstance(hx, torch.Tensor) else hx
+    return recurrent_shapes(1 + bidirectional, batch_first, x, params, states)
+
+
+@contextmanager
+def recurrent_layers_kept(table: dict[Any, Any] | None = None) -> Generator[None]:
+    """
+    Computes only the shapes of recurrent layers on fake tensors. PyTorch runs all their steps, so
+    it gives a dynamic length a fixed value, and takes long for a long sequence. `table` has the
+    decompositions that PyTorch runs for symbolic sizes while it traces a graph again.
+    """
+    places = [(op.py_kernels, key) for op in _RECURRENT for key in _RECURRENT_KEYS]
+    places += [] if table is None else [(table, op) for op in _RECURRENT]
+    before = [(where, key, where[key]) for where, key in places if key in where]
+    try:
+        for where, key, _ in before:
+            where[key] = _layers_shapes
+        for op in _RECURRENT:
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for where, key, function in before:
+            where[key] = function
+        for op in _RECURRENT:
+            op._dispatch_cache.clear()
 
 
 def _register(op: Any, function: Any) -> None:

@@ -15,6 +15,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from irees.dialects.signature import mark_elements, mark_unsigned, mark_updates
 from irees.errors import UnsupportedError
+from irees.runtime.objects import encoded, is_constant
 from irees.runtime.signature import Signature
 
 from ..builder import Builder, Tensor, tensor_type
@@ -23,6 +24,7 @@ from ..imported import Imported
 from .calls import Symbolic
 from .constants import array_of, refuse_odd_tensor
 from .dtypes import dtype_of
+from .fixed import constant_leaf
 from .functionalizing import functional
 from .guards import SizeChecks
 from .importing import GraphImporter
@@ -100,7 +102,7 @@ class _Inputs:
         if spec.kind is InputKind.TOKEN:
             return None
         if isinstance(spec.arg, ConstantArgument):
-            self.leaves.append({"constant": spec.arg.value})
+            self.leaves.append(constant_leaf(spec.arg.value))
             return spec.arg.value
         value = node.meta.get("val")
         self.leaves.append({"argument": len(self.block.args)})
@@ -238,9 +240,9 @@ def _parameters(
     plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
     names = tuple(name for name, each in parameters.items() if each.kind in plain)
     defaults = {
-        name: each.default
+        name: encoded(each.default)
         for name, each in parameters.items()
-        if each.default is None or type(each.default) in (bool, int, float, str)
+        if each.default is not each.empty and is_constant(each.default)
     }
     variadic = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     return names, defaults, variadic

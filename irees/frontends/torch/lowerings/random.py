@@ -240,7 +240,7 @@ def multinomial(call: Call, weights: Tensor, count: Any, replacement: bool) -> T
 # --- dropout ---
 
 
-def _dropped(call: Call, x: Tensor, p: float, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
+def dropped(call: Call, x: Tensor, p: float, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
     """x / (1 - p) where kept, with probability 1 - p, else 0; also returns the mask."""
     mask = _below(call, 1 - p, shape)
     scale = 0.0 if p == 1 else 1 / (1 - p)
@@ -256,13 +256,13 @@ def native_dropout(call: Call, x: Tensor, p: float, train: bool | None) -> tuple
     """x / (1 - p) where the mask is true, else 0; the mask"""
     if train is False:
         return x, call.b.full(1, BOOL, x.shape)
-    return _dropped(call, x, p, x.shape)
+    return dropped(call, x, p, x.shape)
 
 
 @lowers(aten.dropout.default)
 def dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
     """x / (1 - p) with probability 1 - p, else 0; x if not in training"""
-    return _dropped(call, x, p, x.shape)[0] if train and p > 0 else x
+    return dropped(call, x, p, x.shape)[0] if train and p > 0 else x
 
 
 def _per_feature(x: Tensor) -> list[Size]:
@@ -272,7 +272,7 @@ def _per_feature(x: Tensor) -> list[Size]:
 @lowers(aten.feature_dropout.default)
 def feature_dropout(call: Call, x: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels"""
-    return _dropped(call, x, p, _per_feature(x))[0] if train and p > 0 else x
+    return dropped(call, x, p, _per_feature(x))[0] if train and p > 0 else x
 
 
 _ALPHA = 1.7580993408473766

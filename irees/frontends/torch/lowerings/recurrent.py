@@ -7,8 +7,9 @@ from typing import Any
 
 from ...builder import Tensor, recurrent, shapes
 from ...builder.recurrent import Weights
-from ..calls import Call, NotLowered, lowers
+from ..calls import Call, lowers
 from ..operators import aten
+from .random import dropped
 
 
 def _weights(params: list[Tensor], biases: bool, projected: bool) -> list[Weights]:
@@ -35,8 +36,6 @@ def _run(
     Each state is [layers * directions, batch, size]. Returns the outputs, then the final states.
     """
     biases, layers, dropout, train, bidirectional, batch_first = settings
-    if dropout and train and layers > 1:
-        raise NotLowered
     b = call.b
     lone = x.rank == 2
     if lone:
@@ -60,6 +59,8 @@ def _run(
             outputs.append(out)
             last.append(end)
         x = shapes.concatenate(b, outputs, 2) if bidirectional else outputs[0]
+        if dropout and train and number < layers - 1:
+            x = dropped(call, x, dropout, x.shape)[0]
     if batch_first:
         x = shapes.transpose(b, x, [1, 0, 2])
     results = [x, *(shapes.stack(b, [end[i] for end in last], 0) for i in range(len(states)))]
