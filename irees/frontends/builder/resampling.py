@@ -11,7 +11,7 @@ import numpy as np
 
 from .contractions import contract
 from .core import Builder, Size, Tensor
-from .dtypes import I32, INDEX, U8, DType
+from .dtypes import I32, I64, INDEX, U8, DType
 from .reductions import sum_
 from .scalars import Body, Scalar
 
@@ -141,10 +141,15 @@ def _sum(terms: Sequence[Scalar]) -> Scalar:
 
 
 def smooth_matrix(mode: str, size: int, out: int, step: float) -> np.ndarray[Any, Any]:
-    """Weights of a "linear", "cubic" or "lanczos" filter of width `step`; each row sums to 1."""
+    """
+    Weights of a "linear", "cubic" or "lanczos" filter of width `step`; each row sums to 1. A masked
+    array: elements that the filter does not read are masked, a weight may be 0.
+    """
     scale = max(step, 1.0)
     radius = RADII[mode] * scale
-    found = np.zeros((out, size))
+    found = np.ma.masked_all((out, size))
+    if size == out and step == 1:  # copied: its elements have no neighbors
+        return np.ma.masked_array(np.eye(size), ~np.eye(size, dtype=bool))
     for i in range(out):
         middle = step * (i + 0.5)
         first = max(int(middle - radius + 0.5), 0)
@@ -167,26 +172,74 @@ def _filter(mode: str, x: float) -> float:
     return weights[1] if x < 1 else weights[0]
 
 
-def smooth_weights(b: Builder, dim: Resizing, wide: DType) -> Tensor:
-    """`smooth_matrix` of sizes that are known at run time: (out, size) weights in dtype `wide`."""
+@dataclass(frozen=True)
+class Band:
+    """
+    A matrix (out, size) with nonzero weights only in a run of each row: `counts[i]` of them, from
+    column `firsts[i]`. `weights` is (out, taps), where `taps` is the length of the longest run.
+    """
 
-    def weight(s: Body, i: Scalar, j: Scalar) -> Scalar:
-        step = dim.step(s, wide)
-        scale = step.maximum(1.0)
-        radius, middle = scale * float(RADII[dim.mode]), (i.to(wide) + 0.5) * step
-        first = (middle - radius + 0.5).to(INDEX).maximum(0)
-        last = (middle + radius + 0.5).to(INDEX).minimum(s.as_index(dim.size))
-        value = _filter_of(dim.mode, (j.to(wide) - middle + 0.5) / scale)
-        return ((j >= first) & (j < last)).where(value, 0.0)
+    taps: Size
+    firsts: Tensor
+    counts: Tensor
+    weights: Tensor
 
-    weights = b.from_function(weight, [dim.out, dim.size], wide)
+
+def smooth_band(b: Builder, dim: Resizing, wide: DType) -> Band:
+    """`smooth_matrix` of sizes that are known at run time, with weights in dtype `wide`."""
+
+    def scale(s: Body) -> Scalar:
+        return dim.step(s, wide).maximum(1.0)
+
+    def middle(s: Body, i: Scalar) -> Scalar:
+        return (i.to(wide) + 0.5) * dim.step(s, wide)
+
+    def edge(s: Body, i: Scalar, side: float) -> Scalar:
+        radius = scale(s) * float(RADII[dim.mode])
+        found = (middle(s, i) + radius * side + 0.5).to(INDEX).clamp(0, s.as_index(dim.size))
+        # A dim that keeps its size is copied: its elements have no neighbors.
+        kept = s.as_index(dim.size) == s.as_index(dim.out)
+        return kept.where(i + int(side > 0), found)
+
+    # Weights and elements are both found from these integers: an edge that is computed twice may be
+    # rounded to either side.
+    firsts = b.from_function(lambda s, i: edge(s, i, -1.0).to(I64), [dim.out], I64)
+    counts = b.from_function(
+        lambda s, i: edge(s, i, 1.0).to(I64) - s.extract(firsts, [i]), [dim.out], I64
+    )
+
+    def weight(s: Body, i: Scalar, k: Scalar) -> Scalar:
+        place = (s.extract(firsts, [i]).to(INDEX) + k).to(wide)
+        value = _filter_of(dim.mode, (place - middle(s, i) + 0.5) / scale(s))
+        return (k < s.extract(counts, [i]).to(INDEX)).where(value, 0.0)
+
+    known = next(n for n in (dim.size, dim.out) if not isinstance(n, int))
+    taps = b.compute(
+        lambda n: (scale(n.body) * (2.0 * RADII[dim.mode])).to(INDEX) + 2, (known, INDEX)
+    ).value
+    weights = b.from_function(weight, [dim.out, taps], wide)
     totals = sum_(b, weights, [1])
 
-    def share(s: Body, i: Scalar, j: Scalar) -> Scalar:
+    def share(s: Body, i: Scalar, k: Scalar) -> Scalar:
         total = s.extract(totals, [i])
-        return s.extract(weights, [i, j]) / (total == 0.0).where(1.0, total)
+        return s.extract(weights, [i, k]) / (total == 0.0).where(1.0, total)
 
-    return b.from_function(share, [dim.out, dim.size], wide)
+    return Band(taps, firsts, counts, b.from_function(share, [dim.out, taps], wide))
+
+
+def _band_of(b: Builder, matrix: np.ndarray[Any, Any], dtype: DType) -> Band:
+    """The band of a matrix that is known, with weights in f32 or f64."""
+    kind = {"f32": np.float32, "f64": np.float64}[dtype.name]
+    used = matrix != 0
+    if isinstance(matrix, np.ma.MaskedArray):
+        used, matrix = ~np.ma.getmaskarray(matrix), matrix.filled(0)
+    first = np.where(used.any(1), used.argmax(1), 0)
+    counts = np.where(used.any(1), matrix.shape[1] - used[:, ::-1].argmax(1) - first, 0)
+    taps = max(int(counts.max(initial=0)), 1)
+    columns = np.minimum(first[:, None] + np.arange(taps), matrix.shape[1] - 1)
+    weights = np.take_along_axis(matrix, columns, 1).astype(kind)
+    firsts, lengths = (b.constant(a.astype(np.int64), I64) for a in (first, counts))
+    return Band(taps, firsts, lengths, b.constant(weights, dtype))
 
 
 def _filter_of(mode: str, x: Scalar) -> Scalar:
@@ -207,18 +260,44 @@ def _sinc(x: Scalar) -> Scalar:
 
 
 def apply_matrices(
-    b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any] | Tensor], wide: DType
+    b: Builder, x: Tensor, matrices: Sequence[np.ndarray[Any, Any] | Band], wide: DType
 ) -> Tensor:
-    """Multiplies each trailing dim of x by a (result, input) matrix."""
-    kinds = {"f32": np.float32, "f64": np.float64}
-    letters = "abcdefgh"[: x.rank]
+    """
+    Multiplies each trailing dim of x by a (result, input) matrix. Elements of x before the first
+    and after the last weight of a row are not read: an infinity or a NaN reaches only the results
+    that depend on it.
+    """
+    x = b.cast(x, wide)
     for i, matrix in enumerate(matrices):
-        axis = x.rank - len(matrices) + i
-        if not isinstance(matrix, Tensor):
-            matrix = b.constant(np.ascontiguousarray(matrix, kinds[wide.name]), wide)
-        into = letters.replace(letters[axis], "z")
-        x = contract(b, f"{letters},z{letters[axis]}->{into}", b.cast(x, wide), matrix)
+        band = matrix if isinstance(matrix, Band) else _band_of(b, matrix, wide)
+        x = _apply_band(b, x, x.rank - len(matrices) + i, band)
     return x
+
+
+MOST_UNROLLED = 40
+"""Weights of a row that are added in one expression, which is vectorized along any dim of x."""
+
+
+def _apply_band(b: Builder, x: Tensor, axis: int, band: Band) -> Tensor:
+    """Multiplies dim `axis` of x by a matrix."""
+    shape: list[Size] = list(x.shape)
+    shape[axis] = band.weights.shape[0]
+
+    def term(s: Body, at: Sequence[Scalar], k: Scalar) -> Scalar:
+        row, last = at[axis], s.as_index(x.shape[axis]) - 1
+        place = (s.extract(band.firsts, [row]).to(INDEX) + k).minimum(last)
+        value = s.extract(x, [place if i == axis else n for i, n in enumerate(at)])
+        value = value * s.extract(band.weights, [row, k])
+        return (k < s.extract(band.counts, [row]).to(INDEX)).where(value, 0.0)
+
+    taps = band.taps
+    if isinstance(taps, int) and taps <= MOST_UNROLLED:
+        numbers = range(taps)
+        return b.from_function(
+            lambda s, *at: _sum([term(s, at, s.number(k, INDEX)) for k in numbers]), shape, x.dtype
+        )
+    terms = b.from_function(lambda s, *at: term(s, at[:-1], at[-1]), [*shape, taps], x.dtype)
+    return sum_(b, terms, [x.rank])
 
 
 def apply_matrices_to_bytes(
@@ -230,6 +309,7 @@ def apply_matrices_to_bytes(
     """
     letters = "abcdefgh"[: x.rank]
     for i, matrix in reversed(list(enumerate(matrices))):
+        matrix = np.ma.filled(matrix, 0)
         axis = x.rank - len(matrices) + i
         bits = next(
             n for n in range(22) if int(0.5 + matrix.max() * (1 << (n + 1))) >= 1 << 15 or n == 21

@@ -2,8 +2,9 @@
 Shape rules and decompositions of operators that PyTorch cannot trace without them.
 
 Each is registered only if PyTorch has none, so a newer PyTorch keeps its own. There is one
-exception: PyTorch's decomposition of `multilabel_margin_loss_forward` differs from eager mode. It
-adds terms for the labels after the first -1, and returns a vector for a vector.
+exception: PyTorch's decompositions of two margin losses differ from eager mode. They add terms that
+are NaN, which eager leaves out. That of `multilabel_margin_loss_forward` also adds terms for the
+labels after the first -1, and returns a vector for a vector.
 """
 
 from __future__ import annotations
@@ -111,6 +112,41 @@ def weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) ->
     return slope.to(v.dtype), (sums / norms).to(g.dtype)
 
 
+def _positive(x: Any) -> Any:
+    """max(x, 0), and 0 for NaN"""
+    return torch.where(x > 0, x, 0)
+
+
+def multi_margin_loss(
+    x: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: int = 1
+) -> Any:
+    """
+    sum of weight[t] max(0, margin - x[t] + x[i])^p / C over each class i but the label t. Returns
+    the sum over rows (2), their mean (1), or one loss per row.
+    """
+    rows, labels = torch.atleast_2d(x), torch.atleast_1d(target)
+    classes = rows.shape[1]
+    torch._check(p in (1, 2), lambda: f"p must be 1 or 2, but is {p}")
+    torch._check(
+        rows.dim() == 2 and classes != 0 and labels.shape == rows.shape[:1],
+        lambda: (
+            f"expected a vector or a matrix and a label of each row, but got {list(x.shape)} "
+            f"and {list(target.shape)}"
+        ),
+    )
+    torch._check(weight is None or weight.numel() == classes, lambda: f"expected {classes} weights")
+    labels = labels.unsqueeze(1)
+    terms = _positive(margin - rows.gather(1, labels) + rows)
+    terms = terms if p == 1 else terms * terms
+    if weight is not None:
+        terms = terms * torch.atleast_1d(weight)[labels]
+    every = torch.arange(classes, device=x.device)
+    losses = torch.where(every != labels, terms, 0).sum(1) / classes
+    if reduction:
+        return losses.mean() if reduction == 1 else losses.sum()
+    return losses
+
+
 def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
     """
     sum of max(0, 1 - x[j] + x[i]) / C over each label j before the first -1 and each class i that
@@ -131,7 +167,7 @@ def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple
     of_labels = rows.gather(1, index).unsqueeze(2)
     every = torch.arange(classes, device=x.device)
     is_label = ((index.unsqueeze(2) == every) & counts.unsqueeze(2)).any(1)
-    terms = (1.0 - of_labels + rows.unsqueeze(1)).clamp_min(0) / classes
+    terms = _positive(1.0 - of_labels + rows.unsqueeze(1)) / classes
     left_out = is_label.unsqueeze(1) | ~counts.unsqueeze(2)
     losses = torch.where(left_out, 0, terms).sum((1, 2))
     if reduction:
@@ -219,6 +255,7 @@ _register(aten._ctc_loss.Tensor, ctc_loss_tensor)
 _register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
 _register_composite(aten.cov.default, cov)
 _register_composite(aten.narrow.Tensor, narrow)
+_replace(aten.multi_margin_loss.default, multi_margin_loss)
 _replace(aten.multilabel_margin_loss_forward.default, multilabel_margin_loss_forward)
 COMPOSITES |= {
     aten._weight_norm_interface_backward.default: weight_norm_backward,

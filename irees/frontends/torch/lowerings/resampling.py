@@ -139,7 +139,7 @@ def _matrices(
         if not isinstance(dim.size, int) or not isinstance(dim.out, int):
             if wide is None or not smooth:
                 raise call.unsupported("resizing by a filter with sizes that are not known")
-            found.append(resampling.smooth_weights(call.b, dim, wide))
+            found.append(resampling.smooth_band(call.b, dim, wide))
             continue
         if not smooth:
             found.append(dim.matrix(kind))
