@@ -8,6 +8,7 @@ storage is smaller than their shape.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -24,6 +25,16 @@ def plain_types() -> tuple[type, ...]:
     return _plain
 
 
+@functools.cache
+def _is_plain(kind: type) -> bool:
+    """
+    Whether tensors of a class have elements as plain tensors do: it may override PyTorch's Python
+    functions (`__torch_function__`, as torchvision's images do), but not how operators are run.
+    """
+    base = sys.modules["torch"].Tensor
+    return issubclass(kind, base) and kind.__torch_dispatch__ is base.__torch_dispatch__
+
+
 def address_of(tensor: Any, label: str, *, dense: bool = False) -> int:
     """
     Returns the address of a tensor's elements, after checking that its storage holds all of them.
@@ -32,7 +43,7 @@ def address_of(tensor: Any, label: str, *, dense: bool = False) -> int:
     Raises ArgumentError for a tensor without elements in memory, naming its kind.
     """
     try:
-        if type(tensor) in (_plain or plain_types()):
+        if type(tensor) in (_plain or plain_types()) or _is_plain(type(tensor)):
             pointer = tensor.data_ptr()
             if pointer or not tensor.numel():
                 if dense and tensor.untyped_storage().nbytes() == tensor.nbytes:
@@ -71,7 +82,7 @@ def _kind_of(tensor: Any) -> tuple[str, str]:
         return f"a sparse tensor ({tensor.layout})", "use .to_dense()"
     if tensor.is_nested:
         return "a nested tensor", "use torch.nested.to_padded_tensor"
-    if type(tensor) not in plain_types():
+    if not _is_plain(type(tensor)):
         return f"a {name}, a subclass of Tensor", "use .as_subclass(torch.Tensor)"
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return "a tensor inside of vmap, grad or another function transform", compiled

@@ -221,3 +221,13 @@ def test_an_operator_of_one_tensor_twice_is_another_operator(function):
     torch.testing.assert_close(twice(x), function(x, x))
     program = irees.compile(lambda a, b: function(a, b), (x, y), target="reference")
     torch.testing.assert_close(program(x, y), function(x, y))
+
+
+@pytest.mark.parametrize("settings", [{}, {"periodic": False}, {"periodic": True, "beta": 3.0}])
+@pytest.mark.parametrize("length", [0, 1, 2, 9])
+def test_kaiser_windows(length, settings):
+    def program(x):
+        return x * torch.kaiser_window(length, dtype=torch.float64, **settings)
+
+    x = torch.ones(length, dtype=torch.float64)
+    torch.testing.assert_close(irees.compile(program, (x,), target="reference")(x), program(x))

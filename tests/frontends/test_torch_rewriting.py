@@ -137,3 +137,33 @@ def test_a_dim_that_is_an_element_of_ones():
     got = irees.compile(program, (x,), target="reference")(x)
     for mine, theirs in zip(got, program(x), strict=True):
         torch.testing.assert_close(torch.as_tensor(mine), theirs)
+
+
+COUNTED = {
+    "attention": lambda y: functional.scaled_dot_product_attention(y, y, y, scale=0.3),
+    "causal": lambda y: functional.scaled_dot_product_attention(y, y, y, is_causal=True),
+    "no keys": lambda y: functional.scaled_dot_product_attention(
+        y, y, y, attn_mask=(y[:, :1] > 0).expand(-1, y.shape[0])
+    ),
+    "groups": lambda y: functional.scaled_dot_product_attention(
+        y.reshape(-1, 4, 2).transpose(0, 1), *[y[:, :4].reshape(-1, 2, 2).transpose(0, 1)] * 2,
+        enable_gqa=True,
+    ),
+    "roll": lambda y: y.roll((1, -2), (0, 1)),
+    "roll all": lambda y: torch.roll(y, 3),
+    "pool": lambda y: functional.max_pool1d(y.T, 3, 2, 1),
+    "places": lambda y: functional.max_pool1d(y.T[None], 2, return_indices=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_functions_that_compare_a_size_with_0(name):
+    x = torch.linspace(-1, 1, 72).reshape(9, 8).sin()
+    mask = torch.arange(9) % 3 != 1
+
+    def program(x, mask):
+        return COUNTED[name](x[mask])
+
+    compiled = irees.compile(program, (x, mask), target="reference")
+    for each in (mask, ~mask, mask | True, *([mask & False] if "p" not in name else [])):
+        torch.testing.assert_close(compiled(x, each), program(x, each))

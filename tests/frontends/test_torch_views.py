@@ -157,3 +157,22 @@ def test_random_programs(seed):
         # Sums of at most a hundred products, in another order, through at most ten steps.
         scale = max(1.0, float(theirs.abs().max()))
         torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4 * scale)
+
+
+COMPLEX, DOUBLE = torch.complex64, torch.complex128
+PAIRS = [
+    (COMPLEX, torch.float32), (torch.float32, COMPLEX), (COMPLEX, DOUBLE), (DOUBLE, COMPLEX),
+    (COMPLEX, torch.int64), (COMPLEX, torch.int16), (torch.float64, COMPLEX),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "to"), PAIRS, ids=str)
+def test_complex_numbers_as_other_bits(source, to):
+    shapes = ({0: torch.export.Dim("n"), 1: 4 * torch.export.Dim("m")},)
+    x = torch.randn(2, 8, dtype=source)
+    program = irees.compile(lambda x: x.view(to), (x,), dynamic_shapes=shapes, target="reference")
+    for rows, columns in ((2, 8), (3, 12)):
+        x = torch.randn(rows, columns, dtype=source)
+        found = program(x)
+        assert found.dtype == to
+        assert torch.equal(found.view(torch.uint8), x.view(to).view(torch.uint8))

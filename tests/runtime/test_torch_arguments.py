@@ -20,7 +20,19 @@ func.func @f(%x: tensor<?xf32> {iree.identifier = "x"}, %y: tensor<?xf32>) -> te
 
 
 class Mine(torch.Tensor):
-    pass
+    """As torchvision's images: plain elements, another class."""
+
+
+class Wrapper(torch.Tensor):
+    """Its elements are those of another tensor."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError
 
 
 def resized(size: int, *, strided: bool = False) -> torch.Tensor:
@@ -58,12 +70,13 @@ ODD = {
     "sparse": (lambda: torch.ones(3).to_sparse(), "a sparse tensor"),
     "sparse rows": (lambda: torch.ones(3, 3).to_sparse_csr(), "a sparse tensor"),
     "mkldnn": (lambda: torch.ones(3).to_mkldnn(), "a sparse tensor"),
-    "subclass": (lambda: torch.ones(3).as_subclass(Mine), "a Mine, a subclass of Tensor"),
+    "subclass": (lambda: Wrapper(torch.ones(3)), "a Wrapper, a subclass of Tensor"),
     "masked": (masked, "a MaskedTensor, a subclass"),
     "uninitialized": (torch.nn.parameter.UninitializedParameter, "an UninitializedParameter"),
     "quantized": (lambda: torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.qint8), "qint8"),
 }
 GOOD = {
+    "plain subclass": lambda: torch.arange(3.0).as_subclass(Mine),
     "dense": lambda: torch.arange(3.0),
     "parameter": lambda: torch.nn.Parameter(torch.arange(3.0)),
     "buffer": lambda: torch.nn.Buffer(torch.arange(3.0)),

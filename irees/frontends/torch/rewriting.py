@@ -7,17 +7,20 @@ Replaces PyTorch functions that read tensor data in Python by ones that `torch.e
 `gaussian_nll_loss` tests for negative variances, which becomes a run-time check. `one_hot` reads
 the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`.
 `combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
-(`quantized.py`). One-element integer `ones` and `zeros` become literals, because `item` may read
-them for a size or a dim. `lengths.py` keeps `len(x)` symbolic.
+(`quantized.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are computed
+differently for tensors of counted sizes. One-element integer `ones` and `zeros` become literals,
+because `item` may read them for a size or a dim. `lengths.py` keeps `len(x)` symbolic.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -145,12 +148,95 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
 """Replacement of each PyTorch function during tracing."""
 
 
+@dataclass(frozen=True)
+class AttentionOptions:
+    """The options of `scaled_dot_product_attention`, in PyTorch's order."""
+
+    attn_mask: Any = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+
+def attention(query: Any, key: Any, value: Any, *options: Any, **named: Any) -> Any:
+    """softmax(query @ key^T * scale + mask) @ value"""
+    given = AttentionOptions(*options, **named)
+    mask = given.attn_mask
+    if given.enable_gqa:
+        times = query.shape[-3] // key.shape[-3]
+        key, value = (t.repeat_interleave(times, -3) for t in (key, value))
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if given.scale is None else given.scale)
+    if given.is_causal:
+        rows, columns = (torch.arange(n) for n in scores.shape[-2:])
+        mask = columns <= rows.unsqueeze(1)
+    if mask is not None and mask.dtype != torch.bool:
+        scores, mask = scores + mask, None
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(-1)
+    if mask is not None:  # a row without keys is 0
+        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0)
+    return functional.dropout(weights, given.dropout_p) @ value
+
+
+def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
+    """out[i] = x[(i - shift) mod n] along each dim; all elements in row-major order without dims"""
+    shifts, dims = ((v,) if isinstance(v, int) else tuple(v) for v in (shifts, dims))
+    if not dims:
+        return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = input.shape[dim]
+        places = torch.remainder(torch.arange(size) - shift, torch.sym_max(size, 1))
+        input = input.index_select(dim, places)
+    return input
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """The options of `max_pool1d`, in PyTorch's order."""
+
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    ceil_mode: bool = False
+    return_indices: bool = False
+
+
+def max_pool1d(input: Any, kernel_size: Any, *options: Any, **named: Any) -> Any:
+    """PyTorch's function in two dims, which may be empty"""
+    given = PoolOptions(*options, **named)
+    sizes = (kernel_size, given.stride or kernel_size, given.padding, given.dilation)
+    kernel, stride, padding, dilation = (v[0] if isinstance(v, tuple | list) else v for v in sizes)
+    found = functional.max_pool2d(
+        input.unsqueeze(-2), (1, kernel), (1, stride), (0, padding), (1, dilation),
+        given.ceil_mode, given.return_indices,
+    )  # fmt: skip
+    return tuple(t.squeeze(-2) for t in found) if given.return_indices else found.squeeze(-2)
+
+
+_COUNTED: dict[Any, Callable[..., Any]] = {
+    functional.scaled_dot_product_attention: attention,
+    torch.roll: roll,
+    torch.Tensor.roll: roll,
+    torch.max_pool1d: max_pool1d,
+    functional.max_pool1d: max_pool1d,
+}
+"""Replacements for tensors of counted sizes, which these functions compare with 0."""
+
+
+def _is_counted(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and bool(free_unbacked_symbols(tensor))
+
+
 class Traceable(TorchFunctionMode):
     """While active, replaces the functions that read tensor data."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         rewrite = _REWRITES.get(func)
+        if func in _COUNTED and any(map(_is_counted, args)):
+            rewrite = _COUNTED[func]
         if rewrite is None or (func is functional.one_hot and _classes(args, kwargs) >= 0):
             return func(*args, **kwargs)
         return rewrite(*args, **kwargs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Body, Scalar, Size, Tensor, shapes
+from ...builder import Body, Scalar, Size, Tensor, bessel, shapes
 from ...builder.dtypes import F64, I64, INDEX, DType
 from ..calls import Call, lowers
 from ..operators import aten
@@ -211,3 +211,13 @@ def blackman_window(call: Call, length: int, periodic: bool = True) -> Tensor:
 def bartlett_window(call: Call, length: int, periodic: bool = True) -> Tensor:
     """1 - |2 x - 1|"""
     return window(call, lambda x: 1 - (x * 2 - 1).abs(), length, periodic)
+
+
+@lowers(aten.kaiser_window.default, aten.kaiser_window.periodic, aten.kaiser_window.beta)
+def kaiser_window(call: Call, length: int, periodic: bool = True, beta: float = 12.0) -> Tensor:
+    """i0(beta sqrt(4 x (1 - x))) / i0(beta)"""
+    whole = float(np.i0(beta))
+    return window(
+        call, lambda x: bessel.i0(((x * 4) * (1 - x)).maximum(0.0).sqrt() * beta) / whole,
+        length, periodic,
+    )  # fmt: skip

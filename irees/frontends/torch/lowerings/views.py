@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -438,31 +439,51 @@ def unfold(call: Call, x: Tensor, dim: int, size: int, step: int) -> Tensor:
 @lowers(aten.view_as_real.default, aten.view_as_real_copy.default)
 def view_as_real(call: Call, x: Tensor) -> Tensor:
     """Real and imaginary parts as a new last dim"""
-    parts = [call.b.map(fn, x, dtype=x.dtype.part) for fn in (lambda v: v.re(), lambda v: v.im())]
-    return shapes.stack(call.b, parts, x.rank)
+    return _parts(call.b, x)
+
+
+def _parts(b: Any, x: Tensor) -> Tensor:
+    parts = [b.map(fn, x, dtype=x.dtype.part) for fn in (lambda v: v.re(), lambda v: v.im())]
+    return shapes.stack(b, parts, x.rank)
 
 
 @lowers(aten.view_as_complex.default, aten.view_as_complex_copy.default)
 def view_as_complex(call: Call, x: Tensor) -> Tensor:
     """Joins the last dim, of size 2, to complex numbers"""
-    re, im = (shapes.select(call.b, x, x.rank - 1, i) for i in range(2))
-    return call.b.map(lambda u, v: u.with_imaginary(v), re, im, dtype=call.dtype())
+    return _joined(call.b, x, call.dtype())
+
+
+def _joined(b: Any, x: Tensor, dtype: Any) -> Tensor:
+    re, im = (shapes.select(b, x, x.rank - 1, i) for i in range(2))
+    return b.map(lambda u, v: u.with_imaginary(v), re, im, dtype=dtype)
 
 
 @lowers(aten.view.dtype, aten.view_copy.dtype)
 def view_dtype(call: Call, x: Tensor, dtype: torch.dtype) -> Tensor:
     """Reinterprets the bits as another dtype; the last dim is rescaled if the sizes differ"""
-    to = dtype_of(dtype)
-    if to.bits != x.dtype.bits and not (to.is_complex or x.dtype.is_complex):
-        return _resized_bits(call, x, to)
-    if to.bits != x.dtype.bits or to.is_complex or x.dtype.is_complex:
-        raise NotLowered
-    return call.b.map(lambda v: v.bitcast(to), x, dtype=to)
+    return _viewed(call.b, x, dtype_of(dtype), call.shape())
 
 
-def _resized_bits(call: Call, x: Tensor, to: Any) -> Tensor:
+def _viewed(b: Any, x: Tensor, to: Any, shape: Sequence[Size]) -> Tensor:
+    """The bits of x as another dtype, in the given shape"""
+    if to is x.dtype:
+        return shapes.reshape(b, x, shape)
+    if x.dtype.is_complex:
+        flat = [*x.shape[:-1], b.product([x.shape[-1], 2])] if x.rank else [2]
+        return _viewed(b, shapes.reshape(b, _parts(b, x), flat), to, shape)
+    if to.is_complex:
+        pairs = [*shape, 2]
+        flat = [*shape[:-1], b.product(pairs[-2:])] if shape else [2]
+        parts = _viewed(b, x, to.part, flat)
+        return _joined(b, shapes.reshape(b, parts, pairs), to)
+    if to.bits != x.dtype.bits:
+        return _resized_bits(b, x, to, shape)
+    return b.map(lambda v: v.bitcast(to), x, dtype=to)
+
+
+def _resized_bits(b: Any, x: Tensor, to: Any, shape: Sequence[Size]) -> Tensor:
     """Splits the last dim's elements into narrower ones, or joins them to wider ones"""
-    b, ratio = call.b, max(to.bits, x.dtype.bits) // min(to.bits, x.dtype.bits)
+    ratio = max(to.bits, x.dtype.bits) // min(to.bits, x.dtype.bits)
     wide, narrow = (_WORDS[max(to.bits, x.dtype.bits)], _WORDS[min(to.bits, x.dtype.bits)])
 
     def cut(s: Any, *at: Any) -> Any:
@@ -477,7 +498,7 @@ def _resized_bits(call: Call, x: Tensor, to: Any) -> Tensor:
             total = total | part.shift_left(s.number(k * narrow.bits, wide))
         return total.bitcast(to)
 
-    return b.from_function(cut if to.bits < x.dtype.bits else join, call.shape(), to)
+    return b.from_function(cut if to.bits < x.dtype.bits else join, shape, to)
 
 
 @lowers(aten.slice_scatter.default)
