@@ -45,7 +45,7 @@ def inputs_and_results(into: Path, texts: dict[str, str] | None = None) -> None:
     from irees.compiler import compile
     from irees.errors import IreesError
     from irees.options import Options
-    from irees.tools.bisect import differences, example_inputs
+    from irees.tools.expectations import differences, example_inputs
     from irees.tools.values import Tolerance
 
     corpus: list[tuple[str, str, dict[str, Any]]] = []
@@ -95,7 +95,7 @@ def drive(corpus: Path, near: list[str], target: str) -> None:
     from irees.errors import InternalError, IreesError
     from irees.options import Options
     from irees.testing.bisecting import Bisection
-    from irees.tools.bisect import differences
+    from irees.tools.expectations import differences
     from irees.tools.values import Tolerance
 
     start, rules = time.monotonic(), Tolerance()
@@ -133,7 +133,7 @@ def first_wrong(module: Any, options: Any, calls: dict[str, Any]) -> str | None:
     """Returns the first function of a program that gives another result, or fails."""
     from irees.compiler import compile
     from irees.testing.isolation import Died, isolated
-    from irees.tools.bisect import differences
+    from irees.tools.expectations import differences
     from irees.tools.values import Tolerance
 
     def run() -> str | None:
