@@ -23,6 +23,8 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from irees.backends.common.program_text import result_records
+from irees.backends.reference.backend import recast, specs, stored_dtypes
 from irees.compiler import compile
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
@@ -36,13 +38,14 @@ from irees.phase import Phase, alone
 from irees.pipeline import phases, run_phases
 from irees.remarks import collect
 from irees.testing.faults import watch_rewrites
-from irees.testing.isolation import Died, isolated
+from irees.testing.isolation import Died, Raised, isolated
 
 TIMEOUT = 600.0
 """Time limit of one run of the compiled program, in seconds."""
 CONTEXT = 3
 """Lines of IR shown around a change."""
 
+INTERNAL = "InternalError"
 OVERWRITTEN = "it writes to an argument that it does not update"
 
 Check = Callable[[Sequence[Any]], list[str]]
@@ -55,16 +58,21 @@ class Verdict:
 
     state: Literal["good", "bad", "unresolved"]
     detail: str = ""
+    kind: str = "differs"
+    """How a bad program fails: it differs, dies, or raises an error of this class."""
 
 
-def kind_of(verdict: Verdict) -> str | None:
-    """Returns the kind of failure (it differs, traps, dies, does not compile), or None."""
-    if verdict.state != "bad":
-        return None
-    for kind in ("traps", "killed", "no answer", "InternalError"):
-        if verdict.detail.startswith(kind):
-            return kind
-    return "differs"
+@dataclass(frozen=True)
+class Fault:
+    """How a program is wrong; a smaller program with the same fault is wrong for one reason."""
+
+    kind: str
+    pass_name: str | None = None
+    """The pass that raises, or leaves invalid IR."""
+    phase: str | None = None
+    """The phase after which the interpreted IR shows the fault; None: the compiled program does."""
+    by_rewrites: bool = False
+    """Whether the program is right without optional rewrites; only a judge of programs tells."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,9 @@ class Finding:
     location: str | None = None
     before: str = ""
     after: str = ""
+    kind: str = "differs"
+    """How the program is wrong, as in `Verdict`."""
     log: list[str] = field(default_factory=list)
-
-    @property
-    def kind(self) -> str | None:
-        """How the program is wrong, in a word."""
-        return None if self.what == "nothing" else kind_of(Verdict("bad", self.detail))
 
     @property
     def diff(self) -> str:
@@ -138,7 +143,8 @@ class Bisection:
         """
         if self.options.devices or self.options.target == "reference":
             raise ArgumentError(
-                "only programs for one device can be bisected", hint="omit --device"
+                "only programs that are compiled for one device can be bisected",
+                hint="omit --device and --target=reference",
             )
         compiled = self._compiled(self.options)
         self.log.append(f"compiled: {compiled.state} {compiled.detail}".strip())
@@ -155,16 +161,18 @@ class Bisection:
         steps = self.steps
         source = self._interpreted(self.module)
         if source.state != "good":
-            return self._found("source", source.detail)
+            return self._found("source", source.detail, kind=compiled.kind)
         end, last = len(steps), self._verdict(len(steps))
         if last.state == "unresolved":
             end, last = self._last_resolved(end)
         if last.state == "good" and end == len(steps):
-            return self._found("unknown", failure) if failure else self._behind_passes(compiled)
+            if failure:
+                return self._found("unknown", failure, kind=compiled.kind)
+            return self._behind_passes(compiled)
         first = self._first_bad(0, end, self._verdict) if last.state == "bad" else None
         if first is None:
             text = f"right up to {steps[end - 1].pass_name}; what follows cannot be interpreted"
-            return self._found("unknown", text)
+            return self._found("unknown", text, kind=compiled.kind)
         return self._in_step(steps, first)
 
     def _last_resolved(self, end: int) -> tuple[int, Verdict]:
@@ -178,16 +186,31 @@ class Bisection:
         assert first is not None
         return first - 1, self._verdict(first - 1)
 
-    def fault(self, phase: str | None) -> str | None:
-        """
-        Returns the kind of failure, or None. Interprets the program after a phase; without a phase,
-        runs the compiled program.
-        """
-        if phase is None:
-            return kind_of(self._compiled(self.options))
+    def fault(self) -> Fault | None:
+        """Returns how the program is wrong; None if it is right. Raises as `find` does."""
+        found = self.find()
+        if found.what == "nothing":
+            return None
+        if found.step is None:
+            return Fault(found.kind)
+        if not found.before:
+            return Fault(found.kind, pass_name=found.step.pass_name)
+        return Fault(found.kind, phase=found.step.phase)
+
+    def has(self, fault: Fault) -> bool:
+        """Whether the program is wrong in this way. Runs no more of the compiler than needed."""
+        if fault.phase is None and fault.pass_name is None:
+            found = self._compiled(self.options)
+            return found.state == "bad" and found.kind == fault.kind
         module = self.module.clone()
-        run_phases(get_context(), module, self.options, to=phase)
-        return kind_of(self._interpreted(module))
+        try:
+            run_phases(get_context(), module, self.options, to=fault.phase)
+        except InternalError as error:
+            return getattr(error, "pass_name", "") == fault.pass_name
+        if fault.phase is None:
+            return False
+        found = self._interpreted(module)
+        return found.state == "bad" and found.kind == fault.kind
 
     def _found(self, what: Any, detail: str, **more: Any) -> Finding:
         return Finding(what, detail, log=self.log, **more)
@@ -198,14 +221,14 @@ class Bisection:
         for phase, each in _passes(self.options):
             for one in (one for one in each if one.name == name):
                 step = Step(phase.name, name, str(one.pipeline_pass_spec()), None, 0)
-                return self._found("pass", error.message, step=step)
-        return self._found("unknown", error.message)
+                return self._found("pass", error.message, step=step, kind=INTERNAL)
+        return self._found("unknown", error.message, kind=INTERNAL)
 
     def _behind_passes(self, compiled: Verdict) -> Finding:
         """Returns the finding if all passes are right: the printer or the C compiler."""
         if self._compiled(replace(self.options, opt_level=0)).state == "good":
-            return self._found("C compiler", compiled.detail)
-        return self._found("text", compiled.detail)
+            return self._found("C compiler", compiled.detail, kind=compiled.kind)
+        return self._found("text", compiled.detail, kind=compiled.kind)
 
     def _in_step(self, steps: Sequence[Step], number: int) -> Finding:
         """Narrows a bad step to the first bad rewrite, if it is one."""
@@ -221,7 +244,8 @@ class Bisection:
             if first is not None:
                 return self._rewrite(step, number, first)
         before, after = (self._text(self._state(n), step) for n in (number - 1, number))
-        return self._found("pass", bad.detail, step=step, number=number, before=before, after=after)
+        change = {"before": before, "after": after, "kind": bad.kind}
+        return self._found("pass", bad.detail, step=step, number=number, **change)
 
     def _rewrite(self, step: Step, number: int, limit: int) -> Finding:
         with collect() as remarks:
@@ -229,9 +253,11 @@ class Bisection:
         with watch_rewrites() as applied:
             after = self._text(self._state(number, limit), step)
         refused = [r for r in remarks if "is beyond the limit" in r.text]
+        bad = self._verdict(number, limit)
         return self._found(
             "rewrite",
-            self._verdict(number, limit).detail,
+            bad.detail,
+            kind=bad.kind,
             step=step,
             number=limit,
             rewrite=applied[limit - 1].what,
@@ -308,46 +334,24 @@ class Bisection:
         return self._interpreted(self._state(steps, limit))
 
     def _interpreted(self, module: ModuleOp) -> Verdict:
-        function = next(
-            op
-            for op in module.ops
-            if isinstance(op, func.FuncOp) and op.sym_name.data == self.function
-        )
-        inputs, updates = self._copies(), written_results(function)
-        # All other arguments are read-only for the interpreter.
-        given = [MemRef.of(v) if i in updates.values() else v for i, v in enumerate(inputs)]
         try:
-            results = list(Interpreter(module).call(self.function, *given))
+            return self._judged(interpreted(module, self.function, self.inputs))
         except RuntimeTrap as error:
-            return Verdict("bad", f"traps: {error}")
+            return Verdict("bad", f"traps: {error}", "RuntimeTrap")
         except Exception as error:
             if "read-only" in str(error):
                 return Verdict("bad", OVERWRITTEN)
             return Verdict("unresolved", f"{type(error).__name__}: {error}")
-        return self._judged(_with_updates(results, updates, inputs))
-
-    def _copies(self) -> list[Any]:
-        """Returns the inputs, in arrays that may be written to."""
-        return [np.array(v) if isinstance(v, np.ndarray) else v for v in self.inputs]
 
     def _compiled(self, options: Options) -> Verdict:
         """Runs the compiled program in a child process, which may die."""
-
-        def run() -> list[Any]:
-            program: Any = compile(self.module, **options.keywords())
-            function, inputs = program.functions[self.function], self._copies()
-            results = function(*inputs)
-            given = list(results) if isinstance(results, tuple) else [results]
-            updates = dict(function.updates)
-            for i, (copy, value) in enumerate(zip(inputs, self.inputs, strict=True)):
-                if i not in updates.values() and _bytes(copy) != _bytes(value):
-                    raise ValueError(OVERWRITTEN)
-            return _with_updates(given, updates, inputs)
-
         try:
-            return self._judged(isolated(run, TIMEOUT))
-        except (Died, RuntimeError) as error:
-            return Verdict("bad", str(error))
+            results = compiled(self.module, options, self.function, self.inputs)
+        except Died as error:
+            return Verdict("bad", str(error), "dies")
+        except Raised as error:
+            return Verdict("bad", str(error), error.kind)
+        return self._judged(results)
 
     def _judged(self, results: Sequence[Any]) -> Verdict:
         found = self.check(results)
@@ -392,18 +396,81 @@ class RewriteBisection(Bisection):
         number = next(i for i, step in enumerate(self.steps, 1) if step.rewrites >= limit)
         return self._rewrite(self.steps[number - 1], number, limit)
 
+    def fault(self) -> Fault | None:
+        """Returns how the program is wrong; None if it is right or cannot be judged."""
+        last = self._verdict(0)
+        if last.state != "bad":
+            return None
+        return Fault(last.kind, by_rewrites=self._verdict(0, 0).state == "good")
+
+    def has(self, fault: Fault) -> bool:
+        """Whether the program is bad, and good without optional rewrites if the fault is one's."""
+        found = self._verdict(0)
+        if found.state != "bad" or found.kind != fault.kind:
+            return False
+        return not fault.by_rewrites or self._verdict(0, 0).state == "good"
+
     def _verdict(self, steps: int, limit: int | None = None) -> Verdict:
         options = replace(self.options, rewrite_limit=limit)
         return self.judge(compile(self.module, **options.keywords()))
 
 
+def interpreted(module: ModuleOp, function: str, inputs: Sequence[Any]) -> list[Any]:
+    """
+    Interprets a call, at any phase; returns all results, with those that are written into
+    arguments.
+
+    Raises RuntimeTrap, and any other error for a module that cannot be interpreted.
+    """
+    entry = next(
+        op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == function
+    )
+    copies, updates = _copies(inputs), written_results(entry)
+    for number, dtype in stored_dtypes(entry).items():
+        copies[number] = recast(copies[number], dtype)
+    # All other arguments are read-only for the interpreter.
+    given = [MemRef.of(v) if i in updates.values() else v for i, v in enumerate(copies)]
+    results = list(Interpreter(module).call(function, *given))
+    kinds = specs(result_records(entry, entry.function_type.outputs))
+    found = [r if kind is None else recast(r, kind.dtype) for r, kind in zip(results, kinds)]
+    written = {i: recast(copies[i], inputs[i].dtype) for i in updates.values()}
+    return _with_updates(found, updates, written)
+
+
+def compiled(module: ModuleOp, options: Options, function: str, inputs: Sequence[Any]) -> list[Any]:
+    """
+    Compiles a module and calls it in a child process; returns all results, with those that are
+    written into arguments.
+
+    Raises Died, and Raised for an error in the child.
+    """
+
+    def run() -> list[Any]:
+        program: Any = compile(module, **options.keywords())
+        entry, copies = program.functions[function], _copies(inputs)
+        results = entry(*copies)
+        given = list(results) if isinstance(results, tuple) else [results]
+        updates = dict(entry.updates)
+        for i, (copy, value) in enumerate(zip(copies, inputs, strict=True)):
+            if i not in updates.values() and _bytes(copy) != _bytes(value):
+                raise ValueError(OVERWRITTEN)
+        return _with_updates(given, updates, dict(enumerate(copies)))
+
+    return isolated(run, TIMEOUT)
+
+
+def _copies(inputs: Sequence[Any]) -> list[Any]:
+    """Returns the inputs, in arrays that may be written to."""
+    return [np.array(v) if isinstance(v, np.ndarray) else v for v in inputs]
+
+
 def _with_updates(
-    results: Sequence[Any], updates: Mapping[int, int], inputs: Sequence[Any]
+    results: Sequence[Any], updates: Mapping[int, int], written: Mapping[int, Any]
 ) -> list[Any]:
     """Returns all results in order, including those that were written into arguments."""
     found = [each for each in results if each is not None]
     for result, argument in sorted(updates.items()):
-        found.insert(result, inputs[argument])
+        found.insert(result, written[argument])
     return found
 
 

@@ -14,15 +14,21 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from irees.errors import IreesError
-
 
 class Died(Exception):
     """A child process was killed by a signal, or timed out."""
 
 
+class Raised(RuntimeError):
+    """The function in the child process raised an error; `kind` is the name of its class."""
+
+    def __init__(self, kind: str, text: str):
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
 def isolated(function: Callable[[], Any], timeout: float) -> Any:
-    """Runs a function in a child process. Raises Died, or RuntimeError if the function raises."""
+    """Runs a function in a child process. Raises Died, or Raised if the function raises."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -30,10 +36,12 @@ def isolated(function: Callable[[], Any], timeout: float) -> Any:
         try:
             answer: Any = (True, function())
         except BaseException as error:  # the parent reports it
-            answer = (False, f"{type(error).__name__}: {error}", isinstance(error, IreesError))
-        with os.fdopen(write, "wb") as pipe:
-            pickle.dump(answer, pipe)
-        os._exit(0)
+            answer = (False, type(error).__name__, str(error))
+        try:
+            with os.fdopen(write, "wb") as pipe:
+                pickle.dump(answer, pipe)
+        finally:
+            os._exit(0)
     os.close(write)
     data = _read_all(read, time.monotonic() + timeout)
     if data is None:
@@ -45,7 +53,7 @@ def isolated(function: Callable[[], Any], timeout: float) -> Any:
         raise Died(f"killed by {signal.Signals(os.WTERMSIG(status)).name}")
     answer = pickle.loads(data)
     if not answer[0]:
-        raise RuntimeError(answer[1])
+        raise Raised(*answer[1:])
     return answer[1]
 
 

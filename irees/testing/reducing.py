@@ -36,7 +36,7 @@ from xdsl.traits import is_side_effect_free
 
 from irees.errors import IreesError
 from irees.frontends.mlir import import_mlir, print_module
-from irees.interpreters import Interpreter
+from irees.testing.bisecting import interpreted
 from irees.transforms.utils.shapes import dims
 from irees.transforms.utils.tensors import TensorBuilder
 from irees.verification import verify
@@ -204,8 +204,8 @@ def is_defined(case: Case) -> bool:
             assert isinstance(kind, TensorType)
             sizes = dims(op.tensor, builder)
             op.tensor.replace_all_uses_with(builder.filled(3, kind.element_type, sizes))
-    call = (case.function, *case.inputs)
-    pairs = zip(Interpreter(case.module).call(*call), Interpreter(filled).call(*call), strict=True)
+    call = (case.function, case.inputs)
+    pairs = zip(interpreted(case.module, *call), interpreted(filled, *call), strict=True)
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
 
 
@@ -307,7 +307,7 @@ def _computed(case: Case, numbers: Sequence[tuple[int, int]]) -> tuple[Any, ...]
     """Interprets the given results of ops; returns their values."""
     found = _returning(case, lambda _, ops: [ops[place].results[i] for place, i in numbers])
     assert found is not None
-    return tuple(Interpreter(found.module).call(found.function, *found.inputs))
+    return tuple(interpreted(found.module, found.function, found.inputs))
 
 
 def _by_operand(case: Case, place: int, number: int) -> Case | None:

@@ -196,6 +196,10 @@ def import_source(path: str, *, verify: bool = True) -> Any:
 
     if path == "-":
         return import_mlir(sys.stdin.buffer.read(), name="<stdin>", verify=verify)
+    if is_artifact(path):
+        raise ArgumentError(
+            f"{path} is a saved program, which has no IR", hint="name the program it is made of"
+        )
     return import_mlir(Path(path), verify=verify)
 
 

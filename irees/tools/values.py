@@ -52,12 +52,24 @@ def parse_values(text: str) -> list[Any]:
 def format_value(value: Any, limit: int = 1024) -> str:
     """Formats a result like IREE: `2x2xf32=[1 2][3 4]`, `i64=3` for a scalar."""
     if not isinstance(value, np.ndarray):
-        kind = {bool: "i1", int: "i64", float: "f64"}.get(type(value), "complex<f64>")
-        return f"{kind}={_format_number(value)}"
-    name = next((name for name, dtype in _mlir_names() if dtype == value.dtype), value.dtype.name)
-    sizes = "".join(f"{size}x" for size in value.shape)
+        return f"{type_name(value)}={_format_number(value)}"
     left = [limit]
-    return f"{sizes}{name}={_format_rows(value, left)}"
+    return f"{type_name(value)}={_format_rows(value, left)}"
+
+
+def exact_value(value: Any) -> str:
+    """Formats a value so that `parse_values` reads the same bits: `2x2xf32=1.0 2.0 3.0 4.0`."""
+    numbers = [each.item() for each in np.asarray(value).reshape(-1)]
+    words = [str(int(each)) if isinstance(each, bool) else repr(each) for each in numbers]
+    return f"{type_name(value)}={' '.join(words[:1] if len({*words}) == 1 else words)}"
+
+
+def type_name(value: Any) -> str:
+    """Returns the type of a value, as `parse_values` takes it: `2x2xf32`, or `i64` of an int."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return {bool: "i1", int: "i64", float: "f64"}.get(type(value), "complex<f64>")
+    name = next((name for name, dtype in _mlir_names() if dtype == value.dtype), value.dtype.name)
+    return "".join(f"{size}x" for size in value.shape) + name
 
 
 def compare(index: int, actual: Any, expected: Any, rules: Tolerance) -> list[str]:
@@ -121,7 +133,7 @@ def _type_text(array: np.ndarray[Any, Any]) -> str:
 def _number(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
-    for kind in (lambda word: int(word, 0), float):
+    for kind in (lambda word: int(word, 0), float, complex):
         try:
             return kind(text)
         except ValueError:
@@ -137,6 +149,8 @@ def _literal(
     if len(words) not in (0, 1, count):
         raise ArgumentError(f"{whole[:80]!r} has {len(words)} elements, but must have {count}")
     numbers = [_number(word) for word in words] or [0]
+    if dtype.kind != "c" and any(isinstance(number, complex) for number in numbers):
+        raise ArgumentError(f"{whole[:80]!r} has an imaginary part, but {dtype.name} has none")
     is_integer = dtype.name.startswith(("bool", "int", "uint"))
     if is_integer and any(isinstance(number, float) for number in numbers):
         raise ArgumentError(f"{whole[:80]!r} has a fraction, but {dtype.name} has none")

@@ -2,10 +2,11 @@
 How often `irees bisect` names the pass that a mutant is in.
 
     python tests/mutants/bisect_rate.py --state FILE [--every N] [NAMES]
-    python tests/mutants/bisect_rate.py --sample
+    python tests/mutants/bisect_rate.py --sample [--every N] [NAMES]
 
 With `--sample`, takes the mutants of `bisect_sample.PROGRAMS`, each with a program whose answer it
-changes; fails unless bisecting names the right pass, or the text, for each of them.
+changes; fails unless bisecting names the right pass, or the text, for each of them, and reducing
+makes a case of at most `MOST_OPS` ops. Each is a process, forked from one that has loaded xDSL.
 
 For each mutant, the programs of `tests/golden` are compiled with the fault in place, those of the
 lit file of its pass first, until one gives another result than the interpreter without the fault.
@@ -26,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,10 @@ TIMEOUT = 240
 ROOT = Path(__file__).parents[2]
 COMPILED = ("irees/transforms/", "irees/analysis/", "irees/backends/")
 MOST_ELEMENTS = 1 << 20
+MOST_OPS = 10
+"""Ops of a reduced case, at most."""
+REDUCING = 180.0
+"""Seconds to reduce a case."""
 
 
 def inputs_and_results(into: Path, texts: dict[str, str] | None = None) -> None:
@@ -45,7 +49,7 @@ def inputs_and_results(into: Path, texts: dict[str, str] | None = None) -> None:
     from irees.compiler import compile
     from irees.errors import IreesError
     from irees.options import Options
-    from irees.tools.bisect import differences, example_inputs
+    from irees.tools.expectations import differences, example_inputs
     from irees.tools.values import Tolerance
 
     corpus: list[tuple[str, str, dict[str, Any]]] = []
@@ -95,7 +99,7 @@ def drive(corpus: Path, near: list[str], target: str) -> None:
     from irees.errors import InternalError, IreesError
     from irees.options import Options
     from irees.testing.bisecting import Bisection
-    from irees.tools.bisect import differences
+    from irees.tools.expectations import differences
     from irees.tools.values import Tolerance
 
     start, rules = time.monotonic(), Tolerance()
@@ -133,7 +137,7 @@ def first_wrong(module: Any, options: Any, calls: dict[str, Any]) -> str | None:
     """Returns the first function of a program that gives another result, or fails."""
     from irees.compiler import compile
     from irees.testing.isolation import Died, isolated
-    from irees.tools.bisect import differences
+    from irees.tools.expectations import differences
     from irees.tools.values import Tolerance
 
     def run() -> str | None:
@@ -196,7 +200,7 @@ def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
     passes = right_passes(mutant.file)
     near = [name.removeprefix("irees-").replace("-", "_") for name in sorted(passes)][:3]
     stem = Path(mutant.file).parent.name if "__init__" in mutant.file else Path(mutant.file).stem
-    target = "cuda-emulated" if "/gpu/" in mutant.file or "/cuda/" in mutant.file else "cpu"
+    target = target_of(mutant)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         copy(root)
@@ -223,23 +227,82 @@ def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
     return {"mutant": mutant.name, "file": mutant.file, **said}
 
 
-def sample() -> int:
-    """Bisects the sample; returns 1 if one of its mutants is not named, or changes no answer."""
+def bisected(mutant: Any, text: str, target: str) -> dict[str, Any]:
+    """Runs where the fault is in place: what bisecting and reducing a program says."""
+    from irees.backends.reference.backend import ReferenceProgram
+    from irees.build import make_interpretable
+    from irees.frontends.mlir import import_mlir
+    from irees.options import Options
+    from irees.testing.reducing import Case, Reduction
+    from irees.tools.expectations import Expectation, example_inputs
+
+    options = Options(target=target)
+    module = import_mlir(text, name="sample.mlir")
+    make_interpretable(module, options)
+    (function,) = ReferenceProgram(module.clone()).functions.values()
+    case = Case(module, function.name, tuple(example_inputs(function.name, function.arguments)))
+    expectation = Expectation(options)
+    finding = expectation.search(case).find()
+    blamed = finding.step.pass_name if finding.step else None
+    said = {"what": finding.what, "pass": blamed, "detail": finding.detail[:200]}
+    in_text = "/backends/" in mutant.file
+    named = finding.what == "text" if in_text else blamed and is_part(mutant.file, blamed)
+    said |= {"right": bool(named), "ops_before": case.ops}
+    if not named:
+        return said
+    interesting = expectation.same_fault(case)
+    began = time.monotonic()
+    reduction = Reduction(case, interesting, REDUCING)
+    found = reduction.run()
+    said |= {"ops": found.ops, "reduce_s": round(time.monotonic() - began, 1)}
+    return said
+
+
+def is_part(file: str, name: str) -> bool:
+    """Whether a file of irees is a part of a pass: its module imports the file, directly or not."""
+    from irees.transforms import load_pass
+
+    todo = [Path(sys.modules[load_pass(name).__module__].__file__ or "")]
+    seen: set[Path] = set()
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            todo += imports(path)
+    return ROOT / file in seen
+
+
+def sample(every: int, names: list[str]) -> int:
+    """
+    Bisects and reduces every Nth program of the sample. Returns 1 if a mutant is not named, or its
+    case has more than `MOST_OPS` ops.
+    """
+    import xdsl.parser  # noqa: F401  what each child needs, but nothing of irees
     from bisect_sample import PROGRAMS
+    from in_place import with_fault
     from table import MUTANTS
 
     mutants = {mutant.name: mutant for mutant in MUTANTS}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        corpora = [Path(folder) / f"{name}.corpus" for name in PROGRAMS]
-        for corpus, (name, text) in zip(corpora, PROGRAMS.items(), strict=True):
-            inputs_and_results(corpus, {name: text})
-            right_passes(mutants[name].file)  # ast.parse of Python 3.11 fails in threads
-        rows = list(pool.map(rate, [mutants[name] for name in PROGRAMS], corpora))
-    for row in rows:
-        print(json.dumps(row))
-    right = sum(row["right"] for row in rows)
-    print(f"{right} of {len(rows)} are named")
-    return 0 if right == len(rows) else 1
+    chosen = names or list(PROGRAMS)[::every]
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in chosen:
+            mutant, text = mutants[name], PROGRAMS[name]
+            row = with_fault(
+                mutant, lambda m=mutant, t=text: bisected(m, t, target_of(m)), Path(folder, name)
+            )
+            rows.append(row)
+            print(json.dumps({"mutant": name, **row}), flush=True)
+    right = sum(row.get("right", False) for row in rows)
+    small = sum(row.get("ops", MOST_OPS + 1) <= MOST_OPS for row in rows)
+    seconds = sum(row["cpu_s"] for row in rows)
+    print(f"{right} of {len(rows)} are named, {small} have at most {MOST_OPS} ops, {seconds:.0f} s")
+    return 0 if right == small == len(rows) else 1
+
+
+def target_of(mutant: Any) -> str:
+    """The target whose programs a mutant may change."""
+    return "cuda-emulated" if "/gpu/" in mutant.file or "/cuda/" in mutant.file else "cpu"
 
 
 def main() -> int:
@@ -257,7 +320,7 @@ def main() -> int:
         drive(arguments.drive, arguments.near, arguments.target)
         return 0
     if arguments.sample:
-        return sample()
+        return sample(arguments.every, arguments.names)
     from table import MUTANTS
 
     state: Path = arguments.state

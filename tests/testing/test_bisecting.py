@@ -11,7 +11,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import BlockArgument, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -355,3 +355,55 @@ def test_the_time_of_a_call_is_an_expectation(tmp_path, capsys):
     assert "two expectations are given; use one of" in said
     assert main(["bisect", str(path), "--command=/nowhere"]) == 1
     assert "cannot run /nowhere" in capsys.readouterr().err
+
+
+NARROW = """
+func.func @main(%x: tensor<4xi8> {irees.unsigned}, %y: tensor<4xi4>, %z: i4)
+    -> (tensor<4xi8> {irees.unsigned}, tensor<4xi4>, i4) {
+  %s = arith.muli %x, %x : tensor<4xi8>
+  return %s, %y, %z : tensor<4xi8>, tensor<4xi4>, i4
+}
+"""
+
+
+def test_elements_that_callers_see_as_another_type(monkeypatch, tmp_path, capsys):
+    """Unsigned integers, and i4, which the interpreter holds in an i8."""
+    path = tmp_path / "x.mlir"
+    path.write_text(NARROW)
+    words = [str(path), "--input=4xui8=200", "--input=4xi4=-8", "--input=-3"]
+    assert main(["run", *words, "--target=reference"]) == 0
+    assert main(["bisect", *words]) == 1, capsys.readouterr().out
+    cls = load_pass("irees-bufferize-dispatch")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        for inner in list(op.walk()):
+            if isinstance(inner, arith.MuliOp) and isinstance(inner.lhs, BlockArgument):
+                Rewriter.replace_op(inner, arith.AddiOp(inner.lhs, inner.rhs))
+
+    monkeypatch.setattr(cls, "apply", apply)
+    assert main(["bisect", *words]) == 0
+    assert "wrong after irees-bufferize-dispatch" in capsys.readouterr().out
+
+
+def test_programs_that_cannot_be_bisected(tmp_path, capsys):
+    path = tmp_path / "x.mlir"
+    path.write_text(TEXT)
+    assert main(["compile", str(path), "-o", str(tmp_path / "x.irees")]) == 0
+    for words, said in (
+        ([str(tmp_path / "x.irees")], "is a saved program, which has no IR; name the program it"),
+        ([str(path), "--function=f"], "no function 'f' (it has main); use --function="),
+        ([str(path), "--input=8x16xf32=1"], "main has 2 arguments, but 1 are given"),
+        ([str(path), "--input=8x16xf32=1", "--input=8x15xf32=1"], "dim 1 is 15, but must be 16"),
+        ([str(path), "--command=' "], "--command: no closing quotation; check the quotes"),
+        ([str(path), "--command="], "--command is empty; name a command"),
+        ([str(path), "--expected-output=1"], "main has 2 results, but --expected-output is given"),
+    ):
+        capsys.readouterr()
+        assert main(["bisect", *words]) in (1, 2)
+        assert said in capsys.readouterr().err
+        assert main(["reduce", *words]) in (1, 2)
+        assert said in capsys.readouterr().err
+    path.write_text("")
+    assert main(["bisect", str(path)]) == 1

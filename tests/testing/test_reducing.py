@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -11,8 +13,14 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 
 from irees.frontends.mlir import import_mlir
+from irees.interpreters import Interpreter
+from irees.options import Options
+from irees.rewrites import may_rewrite
 from irees.testing.reducing import Case, Reduction, is_defined
-from irees.tools.main import main
+from irees.tools import expectations
+from irees.tools.main import main, parser_of
+from irees.tools.reduce import text_of
+from irees.tools.values import parse_values
 from irees.transforms import load_pass
 
 LAYERS = 8
@@ -97,9 +105,9 @@ def test_a_command_decides(tmp_path):
     path, out = tmp_path / "x.mlir", tmp_path / "small.mlir"
     path.write_text(network(3))
     command = f"{sys.executable} {script}"
-    assert main(["reduce", str(path), "--command", command, "-o", str(out)]) == 0
+    assert main(["reduce", str(path), "--keep-if", command, "-o", str(out)]) == 0
     assert out.read_text().count(" = ") == 1
-    assert main(["reduce", str(path), "--command", str(tmp_path / "none"), "-o", str(out)]) == 1
+    assert main(["reduce", str(path), "--keep-if", str(tmp_path / "none"), "-o", str(out)]) == 1
 
 
 def test_what_is_uninitialized_is_no_fault():
@@ -112,3 +120,121 @@ def test_what_is_uninitialized_is_no_fault():
     x = np.ones(4, np.float32)
     assert is_defined(Case(import_mlir(text.replace("OTHER", "%x")), "main", (x,)))
     assert not is_defined(Case(import_mlir(text.replace("OTHER", "%e")), "main", (x,)))
+
+
+def planted(monkeypatch, name: str, fault) -> None:
+    """Puts a fault at the end of a pass."""
+    cls = load_pass(name)
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        fault(self, ctx, op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+
+
+def turn_tanh_if_counted(self, ctx: Context, op: ModuleOp) -> None:
+    """The same fault, as one optional rewrite."""
+    if may_rewrite("irees-fuse-elementwise-ops", op, "a wrong rewrite"):
+        turn_tanh(self, ctx, op)
+
+
+def raise_for_tanh(self, ctx: Context, op: ModuleOp) -> None:
+    if any(isinstance(inner, math.TanhOp) for inner in op.walk()):
+        raise KeyError("tanh")
+
+
+@pytest.fixture
+def reduced(tmp_path, capsys):
+    """Runs `irees reduce` on the network with flags; returns the status and the text or error."""
+
+    def call(*flags: str, layers: int = 3) -> tuple[int, str]:
+        path, out = tmp_path / "x.mlir", tmp_path / "small.mlir"
+        path.write_text(network(layers))
+        np.save(tmp_path / "x.npy", X)
+        capsys.readouterr()
+        status = main(["reduce", str(path), f"--input=@{tmp_path}/x.npy", "-o", str(out), *flags])
+        return status, out.read_text() if out.exists() else capsys.readouterr().err
+
+    return call
+
+
+def right_output(tmp_path, layers: int) -> str:
+    np.save(tmp_path / "right.npy", Interpreter(import_mlir(network(layers))).call("main", X)[0])
+    return f"--expected-output=@{tmp_path}/right.npy"
+
+
+def test_each_expectation_of_bisect_is_one_of_reduce():
+    flags = [action.option_strings for action in parser_of("bisect")._actions]
+    known = [action.option_strings for action in parser_of("reduce")._actions]
+    assert [each for each in flags if each not in known] == []
+
+
+@pytest.mark.parametrize("flag", ["--against=opt0", "stored"])
+def test_the_results_of_smaller_programs_are_a_referees(flag, monkeypatch, tmp_path, reduced):
+    planted(monkeypatch, "irees-fuse-elementwise-ops", turn_tanh_if_counted)
+    flag = right_output(tmp_path, 1) if flag == "stored" else flag
+    status, text = reduced(flag, layers=1)
+    assert status == 0, text
+    assert text.count(" = math.tanh") == 1
+    assert "linalg.matmul" not in text
+
+
+def test_stored_outputs_that_nothing_else_gives(tmp_path, reduced):
+    wrong = "--expected-output=4x32xf32=1"
+    status, text = reduced(wrong)
+    assert status == 1
+    assert "nothing tells the right results of smaller programs; use --keep-if" in text
+    status, text = reduced(wrong, wrong)
+    assert status == 2
+    assert "main has 1 results, but --expected-output is given 2 times" in text
+
+
+def test_an_internal_error_stays_the_same(monkeypatch, reduced):
+    planted(monkeypatch, "irees-bufferize-dispatch", raise_for_tanh)
+    status, text = reduced()
+    assert status == 0, text
+    assert text.count(" = ") == text.count(" = math.tanh") == 1
+
+
+def test_a_slow_program_stays_slow(monkeypatch, reduced):
+    """The time of a call, and the exit code of a command that is called with the program."""
+    monkeypatch.setattr(expectations, "ROUNDS", 1)
+    status, text = reduced("--faster-than=10s")
+    assert status == 1
+    assert "the program is right" in text
+    assert reduced("--faster-than=1s", "--command=true")[0] == 2
+    status, text = reduced("--faster-than=1us", "--seconds=10", layers=1)
+    assert status == 0, text
+
+
+def test_a_command_judges_each_case(tmp_path, reduced):
+    """A program with a kernel is wrong: the smallest one that has a kernel is left."""
+    script = tmp_path / "check.py"
+    script.write_text(COMMAND)
+    status, text = reduced(f"--command={sys.executable} {script}", layers=1)
+    assert status == 0, text
+    assert text.count(" = ") == 1
+
+
+COMMAND = """
+import json, sys, zipfile
+sys.exit(len(json.loads(zipfile.ZipFile(sys.argv[1]).read("manifest.json"))["kernels"]))
+"""
+
+
+def test_the_call_of_a_case_has_the_bits_of_its_inputs(tmp_path):
+    """Numbers that six digits do not tell, elements without a literal, and options."""
+    third = np.array([1 / 3, np.inf, -0.0], np.float32)
+    inputs = [third, np.array([1 / 3 + 2j] * 2, np.complex64), np.array([True, False]), 1 / 3]
+    inputs += [np.arange(3000, dtype=np.float32) / 3, third.astype(ml_dtypes.bfloat16)]
+    case = Case(import_mlir("func.func @main() { return }"), "main", tuple(inputs))
+    path = tmp_path / "small.mlir"
+    text = text_of(case, Options(fp="strict", disable_pass=("irees-cse-x",)), path)
+    words = shlex.split(text.splitlines()[0])
+    assert words[-2:] == ["--fp=strict", "--disable-pass=irees-cse-x"]
+    given_values = [w.removeprefix("--input=") for w in words if w.startswith("--input=")]
+    values = [parse_values(w.replace("=@", f"=@{tmp_path}/"))[0] for w in given_values]
+    for value, given in zip(values, inputs, strict=True):
+        assert np.asarray(value).tobytes() == np.asarray(given).tobytes()

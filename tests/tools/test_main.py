@@ -80,7 +80,7 @@ CALLS = {
     "diff": ("add.mlir", "--at=after:fused"),
     "report": ("add.mlir", "-o", "add.html"),
     "bisect": ("add.mlir",),
-    "reduce": ("add.mlir", "--command=true", "--seconds=1"),
+    "reduce": ("add.mlir", "--keep-if=true", "--seconds=1"),
     "opt": ("add.mlir", "-p", "cse"),
     "check-module": ("checks.mlir", "--function=good"),
     "explain": ("add.mlir", "--no-measure"),

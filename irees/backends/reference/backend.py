@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerType, ModuleOp
 
 from irees.backends.common.program_text import argument_records, result_records
 from irees.dialects.signature import element_names, is_entry
@@ -26,6 +26,9 @@ from irees.runtime.entry import main_function
 from irees.runtime.manifest import read_spec
 from irees.runtime.signature import Signature, State
 from irees.runtime.tracing import Tracer
+
+BYTE = 8
+NARROW = ("int2", "int4", "uint2", "uint4")
 
 
 class ReferenceFunction:
@@ -59,8 +62,7 @@ class ReferenceFunction:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
         results = self._run(self._stored(self._arrays(arguments)))
         return [
-            r if spec is None or r.dtype == spec.dtype else r.view(spec.dtype)
-            for r, spec in zip(results, self.results)
+            r if spec is None else recast(r, spec.dtype) for r, spec in zip(results, self.results)
         ]
 
     def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
@@ -71,10 +73,10 @@ class ReferenceFunction:
         return [numpy_of(a) if spec is None else spec.checked(a) for spec, a in pairs]
 
     def _stored(self, arrays: list[Any]) -> list[Any]:
-        """Views arguments whose element type differs for callers as the module's element type."""
+        """The arguments with the element types of the module, where they differ for callers."""
         found = list(arrays)
         for number, dtype in self.stored.items():
-            found[number] = found[number].view(dtype)
+            found[number] = recast(found[number], dtype)
         return found
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
@@ -173,7 +175,25 @@ def specs(
 def stored_dtypes(op: func.FuncOp | UtilFuncOp) -> dict[int, np.dtype[Any]]:
     """The module's dtypes of arguments whose element type differs for callers."""
     types = op.function_type.inputs.data
-    return {i: dtype_of(types[i]) for i in element_names(op, "arg")}
+    widths = ((i, getattr(kind, "element_type", kind)) for i, kind in enumerate(types))
+    narrow = {i for i, e in widths if isinstance(e, IntegerType) and 1 < e.width.data < BYTE}
+    return {i: dtype_of(types[i]) for i in {*element_names(op, "arg"), *narrow}}
+
+
+def recast(value: Any, dtype: np.dtype[Any]) -> Any:
+    """
+    Returns a value as another dtype for the same bits: int8 as uint8. The interpreter holds an i4
+    in an int8.
+    """
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return value
+    narrow = any(each.name in NARROW for each in (array.dtype, dtype))
+    if narrow or array.itemsize != dtype.itemsize:
+        array = array.astype(dtype)
+    else:
+        array = array.view(dtype)
+    return array if isinstance(value, np.ndarray) else array[()]
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp | UtilFuncOp]:
