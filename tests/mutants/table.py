@@ -1872,4 +1872,20 @@ MUTANTS = (
         "self._emit(guard.expr)",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A255",
+        "a quotient that was rounded up to a whole number is not mended in a remainder",
+        "irees/transforms/codegen/common/expand_math/remainders.py",
+        "r = g.select(g.less(r, 0.0), g.add(r, divisor), r)",
+        "r = g.absolute(r)",
+        ("tests/transforms/codegen/common/test_expand_math_of_remainders.py",),
+    ),
+    Mutant(
+        "A256",
+        "a remainder by infinity is not a number",
+        "irees/transforms/codegen/common/expand_math/remainders.py",
+        "g.with_sign(g.select(g.less(size, divisor), size, r), x)",
+        "g.with_sign(r, x)",
+        ("tests/transforms/codegen/common/test_expand_math_of_remainders.py",),
+    ),
 )

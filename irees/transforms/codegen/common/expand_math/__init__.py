@@ -23,6 +23,7 @@ stay one call per lane.
 | sinh, cosh | through expm1, exp | 4 |
 | asin, acos, atan, atan2 | odd polynomials (Cephes) | 4 |
 | fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |
+| remf of vectors, f32, f64 | x - trunc(x / y) y, fused; libm for quotients above 2^23, 2^52 | 0 |
 | maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
 
     %y = math.exp %x : vector<16xf32>
@@ -64,6 +65,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
+from irees.dialects.upstream.arith import RemFOp
 from irees.transforms.codegen.common.expand_math.exponentials import (
     cosh,
     exp,
@@ -74,6 +76,7 @@ from irees.transforms.codegen.common.expand_math.exponentials import (
 )
 from irees.transforms.codegen.common.expand_math.integers import to_int
 from irees.transforms.codegen.common.expand_math.logarithms import log, log1p, log2, log10
+from irees.transforms.codegen.common.expand_math.remainders import remainder
 from irees.transforms.codegen.common.expand_math.trigonometry import (
     acos,
     asin,
@@ -198,8 +201,13 @@ def small_power(op: Operation) -> int | None:
     return int(number) if number in (2, 3) else None
 
 
-def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
-    """Expands one op; returns its replacement, or None to keep the op."""
+def expand(op: Operation, lookups: bool = False, fuses: bool = False) -> SSAValue | None:
+    """
+    Expands one op; returns its replacement, or None to keep the op. `lookups`: whether the target
+    looks up lanes in a vector; `fuses`: whether it has fused multiply-adds.
+    """
+    if isinstance(op, RemFOp):
+        return remainder(op) if fuses else None
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
     if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
@@ -242,7 +250,8 @@ class ExpandMathPass(ModulePass):
         target, strict = target_of(op), is_strict(op)
         native = target.gpu.native_math if target.gpu is not None and not strict else ()
         lookups = target.gpu is None and target.looks_up_lanes and not strict
+        fuses = target.gpu is None and target.fuses_multiply_adds
         for inner in list(op.walk()):
-            result = None if self._stays(inner, native) else expand(inner, lookups)
+            result = None if self._stays(inner, native) else expand(inner, lookups, fuses)
             if result is not None:
                 Rewriter.replace_op(inner, [], [result])

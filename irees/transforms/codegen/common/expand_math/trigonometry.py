@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import pi
 
-from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import i1
-from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
 
 from irees.transforms.codegen.common.expand_math.exponentials import MAGIC
+from irees.transforms.codegen.common.expand_math.ranges import where_all
 from irees.transforms.utils.formula import Formula
 
 Unary = Callable[[Formula, SSAValue], SSAValue]
@@ -41,26 +40,7 @@ ASIN = 4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.666
 def for_small(op: Operation, formula: Unary) -> SSAValue:
     """f(x)  =>  if all |x| <= MOST_QUARTERS { formula(x) } else { f(x) }"""
     f, x = Formula(op), op.operands[0]
-    small = f.less(f.absolute(x), MOST_QUARTERS)
-    if f.lanes:
-        small = f.insert(
-            # The constructor of ReductionOp would make the result a vector.
-            vector.ReductionOp.create(
-                operands=[small],
-                result_types=[i1],
-                properties={
-                    "kind": vector.CombiningKindAttr(vector.CombiningKindFlag.AND),
-                    "fastmath": arith.FastMathFlagsAttr("none"),
-                },
-            )
-        )
-    near, far = Block(), Block()
-    inside = Formula(op)
-    inside.point = InsertPoint.at_end(near)
-    near.add_op(scf.YieldOp(formula(inside, x)))
-    call = op.clone()
-    far.add_ops([call, scf.YieldOp(call.results[0])])
-    return f.insert(scf.IfOp(small, [x.type], Region(near), Region(far)))
+    return where_all(op, f.less(f.absolute(x), MOST_QUARTERS), lambda inside: formula(inside, x))
 
 
 def _reduced(f: Formula, x: SSAValue) -> tuple[SSAValue, SSAValue]:
