@@ -1888,4 +1888,20 @@ MUTANTS = (
         "g.with_sign(r, x)",
         ("tests/transforms/codegen/common/test_expand_math_of_remainders.py",),
     ),
+    Mutant(
+        "A257",
+        "what rounding a reduced angle loses is not put back in f64",
+        "irees/transforms/codegen/common/expand_math/trigonometry.py",
+        "return f.bits(count), total, f.add(f.sub(r, total), lost)",
+        "return f.bits(count), r, f.number(0.0)",
+        ("tests/transforms/codegen/common/test_expand_math_of_doubles.py",),
+    ),
+    Mutant(
+        "A258",
+        "a power of two of f64 is scaled at once, so that subnormal numbers are lost",
+        "irees/backends/common/irees_c.h",
+        "whole = (V##_bits)(n + (0x1.8p+52 + 2046)), half = whole >> 1;",
+        "whole = (V##_bits)(n + (0x1.8p+52 + 2046)), half = (whole >> 63) + 1023;",
+        ("tests/transforms/codegen/common/test_expand_math_of_doubles.py",),
+    ),
 )

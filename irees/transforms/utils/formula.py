@@ -181,6 +181,15 @@ class Formula:
             total = self.add(self.mul(total, x), coefficient)
         return total
 
+    def two_chains(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """
+        Returns the polynomial of x with these coefficients, highest power first, as the sum of its
+        even and its odd part. The latency of a long polynomial is halved.
+        """
+        square = self.mul(x, x)
+        last, before = coefficients[::-2][::-1], coefficients[-2::-2][::-1]
+        return self.add(self.mul(self.horner(square, before), x), self.horner(square, last))
+
     def absolute(self, a: SSAValue) -> SSAValue:
         """|a|"""
         rest = self.integer(~self.sign_bit)
