@@ -184,6 +184,11 @@ class Target:
         return self.vector_bytes >= 64
 
     @property
+    def fuses_multiply_adds(self) -> bool:
+        """Whether a CPU has fused multiply-adds; on others they are calls of libm."""
+        return self.machine == "aarch64" or "fma" in self.features
+
+    @property
     def dot_products(self) -> tuple[str, ...]:
         """The features that are dot-product instructions."""
         return tuple(word for word in self.features if word in DOT_PRODUCTS)

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float32Type,
+    Float64Type,
     MemRefType,
     SymbolRefAttr,
     UnitAttr,
@@ -52,15 +53,23 @@ from irees.dialects.x86vector import verify_dot
 @irdl_op_definition
 class LdexpOp(IRDLOperation):
     """
-    x * 2^n, rounded once: C's `ldexpf` with a float exponent, one AVX-512 instruction.
+    x * 2^n, rounded once: C's `ldexp` with a float exponent, one AVX-512 instruction.
 
-    `n` is an integer in [-252, 254], or NaN where `x` is NaN. Both are f32 or vectors of f32.
+    `n` is an integer in [-252, 254], or [-2044, 2046] for f64, or NaN where `x` is NaN. Both are
+    f32 or f64, or vectors of those.
     """
 
     name = "irees.ldexp"
 
     T: ClassVar = VarConstraint(
-        "T", AnyOf([base(Float32Type), VectorType.constr(base(Float32Type))])
+        "T",
+        AnyOf(
+            [
+                base(Float32Type),
+                base(Float64Type),
+                VectorType.constr(AnyOf([base(Float32Type), base(Float64Type)])),
+            ]
+        ),
     )
 
     x = operand_def(T)

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from irees.backends.common import types
 from irees.backends.common.complex_ops import COMPLEX, complex_expression, complex_literal
@@ -220,6 +220,8 @@ class Expressions:
         self.halves = False
         self.headers: dict[str, None] = {}
         """Texts to print before the kernel, such as declarations of instructions."""
+        self.compared: dict[SSAValue, str] = {}
+        """Masks of comparisons of f64, in lanes of 64 bits."""
 
     def vector(self, name: str) -> str:
         """Records a vector type as used; returns its name."""
@@ -356,9 +358,10 @@ class Expressions:
             count = lanes(kind)
             if predicate in (0, 15):
                 return f"{self.mask(count)}_splat({0 if predicate == 0 else -1})"
-            return self._as_mask(
-                f"({template.format(a=names[0], b=names[1]).replace('!(', '~(')})", lane, count
-            )
+            text = f"({template.format(a=names[0], b=names[1]).replace('!(', '~(')})"
+            if mask_bits(lane) != 32:
+                self.compared[op.results[0]] = text
+            return self._as_mask(text, lane, count)
         wide = [f"irees_from_bf16({n})" if isinstance(lane, BFloat16Type) else n for n in names]
         return template.format(a=wide[0], b=wide[1])
 
@@ -392,8 +395,22 @@ class Expressions:
         lane, count = element(kind), lanes(kind)
         width = mask_bits(lane)
         m = self.vector(vector_name(f"i{width}", count))
-        mask = names[0] if width == 32 else f"IREES_CONVERT({m}, {names[0]})"
+        mask = names[0]
+        if width != 32:
+            mask = f"IREES_CONVERT({m}, {self._wide_mask(op, width) or mask})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
+
+    def _wide_mask(self, op: Operation, width: int) -> str | None:
+        """
+        The comparison that is the condition of a select, if its own lanes are that wide: compilers
+        do not see that narrowing a mask and widening it again changes nothing.
+        """
+        compare = op.operands[0].owner
+        if not isinstance(compare, arith.CmpfOp) or compare.parent is not op.parent:
+            return None
+        if mask_bits(element(compare.lhs.type)) != width:
+            return None
+        return self.compared.get(compare.result)
 
     def math(self, op: Operation, names: Names) -> str:
         name, kind = op.name, op.results[0].type
@@ -411,8 +428,11 @@ class Expressions:
 
     def scaled(self, op: Operation, names: Names) -> str:
         kind = op.results[0].type
-        prefix = self.type(kind) if isinstance(kind, VectorType) else "irees"
-        return f"{prefix}_{op.name.removeprefix('irees.')}({', '.join(names)})"
+        function = op.name.removeprefix("irees.")
+        if isinstance(kind, VectorType):
+            return f"{self.type(kind)}_{function}({', '.join(names)})"
+        suffix = "_f64" if isinstance(kind, Float64Type) else ""
+        return f"irees_{function}{suffix}({', '.join(names)})"
 
 
 Build = Callable[[Expressions, Operation, Names], str]

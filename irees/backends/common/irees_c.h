@@ -105,6 +105,7 @@ IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
 #define v16f32_ldexp(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
 #define v16f32_scalef(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
 #define v16f32_fma(a, b, c) ((v16f32)__builtin_ia32_vfmaddps512_mask(a, b, c, (short)-1, 4))
+#define v8f64_ldexp(x, n) ((v8f64)__builtin_ia32_scalefpd512_mask(x, n, x, (char)-1, 4))
 #define v8f64_fma(a, b, c) ((v8f64)__builtin_ia32_vfmaddpd512_mask(a, b, c, (char)-1, 4))
 #endif
 #ifdef __FMA__
@@ -180,7 +181,13 @@ typedef float irees_16 __attribute__((vector_size(16)));
   }
 #define IREES_VECTOR_FMA(V, N, KIND) \
   IREES_INLINE V (V##_fma)(V a, V b, V c) { V r; for (int i = 0; i < N; i++) r[i] = irees_fma_##KIND(a[i], b[i], c[i]); return r; }
-#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t) IREES_VECTOR_FMA(V, N, f64)
+/* Shifts of unsigned lanes: AVX2 has no others of 64 bits. */
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR(V, T, N) IREES_VECTOR_ORDER(V, T, N, int64_t) IREES_VECTOR_FMA(V, N, f64) \
+  typedef uint64_t V##_bits __attribute__((vector_size(N * sizeof(T))));                    \
+  IREES_INLINE V (V##_ldexp)(V x, V n) {                                                    \
+    V##_bits whole = (V##_bits)(n + (0x1.8p+52 + 2046)), half = whole >> 1;                 \
+    return x * (V)(half << 52) * (V)((whole - half) << 52);                                 \
+  }
 /* x * 2^n for integers n from -252 to 254, with two factors, so that only the second product can round.
    The low bits of the sum are n + 2 * 127 and the shifts drop the others: each half is a biased
    exponent. */

@@ -57,6 +57,11 @@ IREES_INLINE float irees_ldexp(float x, float n) {
   const uint32_t whole = f32_bits(n + (0x1.8p+23f + 254)), half = whole >> 1;
   return x * f32_of(half << 23) * f32_of((whole - half) << 23);
 }
+/* The same for f64, where n is from -2044 to 2046. */
+IREES_INLINE double irees_ldexp_f64(double x, double n) {
+  const uint64_t whole = f64_bits(n + (0x1.8p+52 + 2046)), half = whole >> 1;
+  return x * f64_of(half << 52) * f64_of((whole - half) << 52);
+}
 /* x * 2^floor(n) for |x| from 2^-20 to 2^20; NaN if n is NaN. */
 IREES_INLINE float irees_scalef(float x, float n) {
   float whole = floorf(n);

@@ -283,7 +283,7 @@ template <int i, int j, int k, int l> IREES_INLINE irees_vector<int8_t, 4> irees
   IREES_VECTOR(V, T, N) IREES_VECTOR_BOTH(V, N, max, IREES_OP_max) IREES_VECTOR_BOTH(V, N, min, IREES_OP_min) \
   IREES_VECTOR_BOTH(V, N, maximum, irees_maximum_##KIND) IREES_VECTOR_BOTH(V, N, minimum, irees_minimum_##KIND) \
   IREES_INLINE V V##_fma(V a, V b, V c) { V r; IREES_UNROLL for (int i = 0; i < N; i++) r.v[i] = irees_fma_##KIND(a.v[i], b.v[i], c.v[i]); return r; }
-#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR_ORDER(V, T, N, f64)
+#define IREES_VECTOR_DOUBLE(V, T, N) IREES_VECTOR_ORDER(V, T, N, f64) IREES_VECTOR_BOTH(V, N, ldexp, irees_ldexp_f64)
 #define IREES_VECTOR_FLOAT(V, T, N) IREES_VECTOR_ORDER(V, T, N, f32) IREES_VECTOR_BOTH(V, N, ldexp, irees_ldexp)
 #define IREES_SELECT(V, M, m, a, b) ((V)(((M)(a) & (M)(m)) | ((M)(b) & ~(M)(m))))
 #define IREES_MAP1(V, N, f, a) irees_map([](auto x_) { return f(x_); }, a)

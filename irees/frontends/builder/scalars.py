@@ -234,6 +234,9 @@ class Scalar:
         if self.dtype.is_unsigned:
             return rest
         differs = (rest != 0) & ((rest < 0) ^ (other < 0))
+        if self.dtype.is_integer:
+            # C compilers turn a choice between two sums into a branch, which is hard to predict.
+            return rest + other * differs.to(self.dtype)
         return differs.where(rest + other, rest)
 
     def floordiv(self, other: Any) -> Scalar:

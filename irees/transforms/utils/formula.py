@@ -1,4 +1,4 @@
-"""Builds formulas on f32 scalars or vectors as IR."""
+"""Builds formulas on scalars or vectors of f32 or f64 as IR."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     VectorType,
     f32,
+    f64,
     i1,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -26,15 +29,21 @@ LESS, UNORDERED = 4, 14
 
 class Formula:
     """
-    Builds arithmetic on f32 scalars or vectors in front of an op. `lookups`: whether the target has
-    an instruction that looks up lanes in a vector.
+    Builds arithmetic on scalars or vectors of f32 or f64, as is the first operand of the op in
+    front of which it is inserted. `lookups`: whether the target has an instruction that looks up
+    lanes in a vector.
     """
 
     def __init__(self, op: Operation, lookups: bool = False):
         self.lookups = lookups
         self.point = InsertPoint.before(op)
-        kind = op.results[0].type
+        kind = op.operands[0].type
         self.lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
+        element = kind.element_type if isinstance(kind, VectorType) else kind
+        self.double = isinstance(element, Float64Type)
+        self.float_type: Attribute = f64 if self.double else f32
+        self.int_type: Attribute = i64 if self.double else i32
+        self.sign_bit = -(1 << (63 if self.double else 31))
 
     def kind(self, element: Attribute) -> Attribute:
         """Returns the scalar or vector type of this formula with that element type."""
@@ -48,15 +57,15 @@ class Formula:
     def number(self, value: float) -> SSAValue:
         """A float constant."""
         if not self.lanes:
-            return self.insert(arith.ConstantOp(FloatAttr(value, f32)))
-        data = DenseIntOrFPElementsAttr.from_list(self.kind(f32), [value])
+            return self.insert(arith.ConstantOp(FloatAttr(value, self.float_type)))
+        data = DenseIntOrFPElementsAttr.from_list(self.kind(self.float_type), [value])
         return self.insert(arith.ConstantOp(data))
 
     def integer(self, value: int) -> SSAValue:
-        """An i32 constant."""
+        """An integer constant as wide as the floats."""
         if not self.lanes:
-            return self.insert(arith.ConstantOp(IntegerAttr(value, i32)))
-        data = DenseIntOrFPElementsAttr.from_list(self.kind(i32), [value])
+            return self.insert(arith.ConstantOp(IntegerAttr(value, self.int_type)))
+        data = DenseIntOrFPElementsAttr.from_list(self.kind(self.int_type), [value])
         return self.insert(arith.ConstantOp(data))
 
     def _binary(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
@@ -82,7 +91,7 @@ class Formula:
         return self._binary(arith.DivfOp, a, b)
 
     def int_op(self, op: type[Operation], a: SSAValue, b: SSAValue) -> SSAValue:
-        """An op on i32."""
+        """An op on integers as wide as the floats."""
         return self._binary(op, a, b)
 
     def _compare(self, predicate: int, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -110,12 +119,14 @@ class Formula:
         return self.insert(arith.SelectOp.create(operands=[condition, a, b], result_types=[a.type]))
 
     def bits(self, a: SSAValue) -> SSAValue:
-        """Bitcasts f32 to i32."""
-        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(i32)]))
+        """Bitcasts floats to integers."""
+        kind = self.kind(self.int_type)
+        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[kind]))
 
     def from_bits(self, a: SSAValue) -> SSAValue:
-        """Bitcasts i32 to f32."""
-        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[self.kind(f32)]))
+        """Bitcasts integers to floats."""
+        kind = self.kind(self.float_type)
+        return self.insert(arith.BitcastOp.create(operands=[a], result_types=[kind]))
 
     def to_float(self, a: SSAValue) -> SSAValue:
         """Converts a signed i32 to f32."""
@@ -170,11 +181,26 @@ class Formula:
             total = self.add(self.mul(total, x), coefficient)
         return total
 
+    def two_chains(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """
+        Returns the polynomial of x with these coefficients, highest power first, as the sum of its
+        even and its odd part. The latency of a long polynomial is halved.
+        """
+        square = self.mul(x, x)
+        last, before = coefficients[::-2][::-1], coefficients[-2::-2][::-1]
+        return self.add(self.mul(self.horner(square, before), x), self.horner(square, last))
+
     def absolute(self, a: SSAValue) -> SSAValue:
         """|a|"""
-        return self.from_bits(self.int_op(arith.AndIOp, self.bits(a), self.integer(0x7FFFFFFF)))
+        rest = self.integer(~self.sign_bit)
+        return self.from_bits(self.int_op(arith.AndIOp, self.bits(a), rest))
+
+    def minus(self, a: SSAValue) -> SSAValue:
+        """-|a|"""
+        sign = self.integer(self.sign_bit)
+        return self.from_bits(self.int_op(arith.OrIOp, self.bits(a), sign))
 
     def with_sign(self, a: SSAValue, sign: SSAValue) -> SSAValue:
         """a >= 0 with the sign of another float"""
-        bit = self.int_op(arith.AndIOp, self.bits(sign), self.integer(-(1 << 31)))
+        bit = self.int_op(arith.AndIOp, self.bits(sign), self.integer(self.sign_bit))
         return self.from_bits(self.int_op(arith.OrIOp, self.bits(a), bit))

@@ -20,8 +20,11 @@ from irees.transforms.codegen.common.expand_math import ExpandMathPass
 F32 = np.float32
 FUNCTIONS = {
     "acos": np.arccos,
+    "acosh": np.arccosh,
     "asin": np.arcsin,
+    "asinh": np.arcsinh,
     "atan": np.arctan,
+    "atanh": np.arctanh,
     "cos": np.cos,
     "cosh": np.cosh,
     "exp": np.exp,
@@ -36,13 +39,14 @@ FUNCTIONS = {
     "tan": np.tan,
     "tanh": np.tanh,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
 # The table in the pass: the largest error in units of the last place.
 LARGEST_ERROR = {
     "exp": 1, "exp2": 1, "expm1": 2, "log": 1, "log10": 2, "log1p": 2, "log2": 2, "tanh": 2,
     "acos": 4, "asin": 4, "atan": 4, "cos": 2, "cosh": 4, "sin": 2, "sinh": 4, "tan": 4,
-    "erf": 37, "rsqrt": 1,
+    "acosh": 2, "asinh": 2, "atanh": 2, "erf": 37, "erfc": 4, "rsqrt": 1,
 }  # fmt: skip
 
 

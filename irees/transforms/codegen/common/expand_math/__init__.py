@@ -1,28 +1,32 @@
 """
-Expands f32 exp, log, expm1, log1p, tanh, erf, small powers and the like into arithmetic.
+Expands exp, log, expm1, log1p, tanh, erf, small powers and the like into arithmetic, on f32 and
+f64.
 
 libm calls do not vectorize here, and their results differ between machines. A polynomial vectorizes
 at every width and, unless contracted to FMAs, has the same bits everywhere. Ops that are not listed
 stay one call per lane.
 
-| op | method | largest error seen, ULP |
+| op | method | largest error seen on f32, f64, ULP |
 |---|---|---|
-| exp | 2^n times a degree 6 polynomial on [-ln2/2, ln2/2] (minimax, 3e-9) | 1 |
+| exp | 2^n times a polynomial on [-ln2/2, ln2/2] (minimax, 3e-9; 6e-20) | 1, 1 |
 | exp, with table | 2^n, by 16 powers, times a degree 3 polynomial (minimax, 2e-9) | 1 |
-| exp2 | 2^n times a polynomial, as exp | 1 |
-| expm1 | 2^n q + (2^n - 1) with a degree 6 polynomial q (Cephes) | 2 |
-| log | exponent and a degree 8 polynomial on [sqrt(1/2), sqrt(2)] (Cephes) | 1 |
-| log2, log10 | the same, scaled; the logarithms of powers of two are exact in log2 | 2 |
-| log1p | log(1 + x), and the rounding error of 1 + x over it (Kahan) | 2 |
-| tanh | odd polynomial below 0.625 (Cephes), else through exp | 2 |
-| erf | rational in x^2, clamped to [-4, 4] | 37 (4 above 1e-30) |
-| rsqrt | 1 / sqrt | 1 |
-| powf with exponent 2, 3; fpowi with 2, 3 | products | 1 |
-| sin, cos | polynomials after Cody and Waite's reduction; libm if a lane exceeds 4,096 | 2 |
-| tan | an odd polynomial after the same reduction (Cephes) | 4 |
-| sinh, cosh | through expm1, exp | 4 |
-| asin, acos, atan, atan2 | odd polynomials (Cephes) | 4 |
+| exp2 | 2^n times a polynomial, as exp | 1, 1 |
+| expm1 | 2^n q + (2^n - 1) with a polynomial q | 2, 2 |
+| log | exponent and polynomial of m, m / (2 + m) on [sqrt(1/2), sqrt(2)] (Cephes; fdlibm) | 1, 1 |
+| log2, log10 | the same, scaled; the logarithms of powers of two are exact in log2 | 2, 3 |
+| log1p | log(1 + x), and the rounding error of 1 + x over it (Kahan) | 2, 1 |
+| tanh | odd polynomial below 0.625 (Cephes), else through exp; through expm1 | 2, 2 |
+| erf | rational on [-4, 4]; polynomial on [-1, 1], else 1 - erfc | 37 (4 above 1e-30), 1 |
+| erfc | exp(-x^2) and a polynomial of (x - 2.5) / (x + 2.5), 1 - erf below 1/2 | 4, 4 |
+| rsqrt | 1 / sqrt | 1, 1 |
+| powf with exponent 2, 3; fpowi with 2, 3 | products | 1, 1 |
+| sin, cos | polynomials after Cody and Waite's reduction; libm beyond 4,096, 2^20 | 2, 1 |
+| tan | an odd polynomial after the same reduction (Cephes); sin / cos | 4, 2 |
+| sinh, cosh | through expm1, exp | 4, 2 |
+| asin, acos, atan, atan2 | odd polynomials (Cephes; minimax) | 4, 2 |
+| asinh, acosh, atanh | through log1p | 2, 2 |
 | fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |
+| remf of vectors | x - trunc(x / y) y, fused; libm for quotients above 2^23, 2^52 | 0, 0 |
 | maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
 
     %y = math.exp %x : vector<16xf32>
@@ -58,12 +62,20 @@ from math import isnan
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float32Type, ModuleOp, VectorType
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
+    ModuleOp,
+    VectorType,
+)
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
+from irees.dialects.upstream.arith import RemFOp
+from irees.transforms.codegen.common.expand_math.errors import erf, erfc
 from irees.transforms.codegen.common.expand_math.exponentials import (
     cosh,
     exp,
@@ -73,7 +85,16 @@ from irees.transforms.codegen.common.expand_math.exponentials import (
     tanh,
 )
 from irees.transforms.codegen.common.expand_math.integers import to_int
-from irees.transforms.codegen.common.expand_math.logarithms import log, log1p, log2, log10
+from irees.transforms.codegen.common.expand_math.logarithms import (
+    acosh,
+    asinh,
+    atanh,
+    log,
+    log1p,
+    log2,
+    log10,
+)
+from irees.transforms.codegen.common.expand_math.remainders import remainder
 from irees.transforms.codegen.common.expand_math.trigonometry import (
     acos,
     asin,
@@ -85,24 +106,6 @@ from irees.transforms.codegen.common.expand_math.trigonometry import (
     tan,
 )
 from irees.transforms.utils.formula import Formula
-
-
-def erf(f: Formula, x: SSAValue) -> SSAValue:
-    """erf(x)  =>  x p(x^2) / q(x^2) on [-4, 4]"""
-    x = f.clamp(x, -4.0, 4.0)
-    z = f.mul(x, x)
-    p = f.horner(
-        z,
-        (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
-         -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
-         -1.60960333262415e-02),
-    )  # fmt: skip
-    q = f.horner(
-        z,
-        (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
-         -7.37332916720468e-03, -1.42647390514189e-02),
-    )  # fmt: skip
-    return f.div(f.mul(x, p), q)
 
 
 def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
@@ -162,8 +165,11 @@ def pick(op: Operation) -> SSAValue | None:
 
 FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.acos": acos,
+    "math.acosh": acosh,
     "math.asin": asin,
+    "math.asinh": asinh,
     "math.atan": atan,
+    "math.atanh": atanh,
     "math.cosh": cosh,
     "math.exp": exp,
     "math.exp2": exp2,
@@ -175,6 +181,7 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.sinh": sinh,
     "math.tanh": tanh,
     "math.erf": erf,
+    "math.erfc": erfc,
     "math.rsqrt": rsqrt,
 }
 
@@ -198,8 +205,25 @@ def small_power(op: Operation) -> int | None:
     return int(number) if number in (2, 3) else None
 
 
-def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
+@dataclass(frozen=True)
+class Abilities:
+    """Whether a target looks up lanes in a vector, and whether it has fused multiply-adds."""
+
+    lookups: bool = False
+    fuses: bool = False
+
+
+def is_double(op: Operation) -> bool:
+    """Whether the first operand of an op is f64 or a vector of it."""
+    kind = op.operands[0].type
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    return isinstance(element, Float64Type)
+
+
+def expand(op: Operation, able: Abilities) -> SSAValue | None:
     """Expands one op; returns its replacement, or None to keep the op."""
+    if isinstance(op, RemFOp):
+        return remainder(op) if able.fuses else None
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
     if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
@@ -208,10 +232,10 @@ def expand(op: Operation, lookups: bool = False) -> SSAValue | None:
         return None
     kind = op.results[0].type
     element = kind.element_type if isinstance(kind, VectorType) else kind
-    if not isinstance(element, Float32Type):
+    if not isinstance(element, Float32Type | Float64Type):
         return None
     if op.name in FORMULAS:
-        return FORMULAS[op.name](Formula(op, lookups), op.operands[0])
+        return FORMULAS[op.name](Formula(op, able.lookups), op.operands[0])
     if op.name in PERIODIC:
         return for_small(op, PERIODIC[op.name])
     if op.name == "math.atan2":
@@ -232,17 +256,23 @@ class ExpandMathPass(ModulePass):
 
     @staticmethod
     def _stays(op: Operation, native: tuple[str, ...]) -> bool:
-        """Whether the target has a native form of an op; for maxima only with the `nsz` flag."""
+        """
+        Whether the target has a native form of an op: on a GPU all of f64, of maxima those with the
+        `nsz` flag.
+        """
         if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
             flags = op.fastmath.data if op.fastmath else ()
             return op.name in native and arith.FastMathFlag.NO_SIGNED_ZEROS in flags
-        return op.name in native
+        return op.name in native or (bool(native) and bool(op.operands) and is_double(op))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target, strict = target_of(op), is_strict(op)
         native = target.gpu.native_math if target.gpu is not None and not strict else ()
-        lookups = target.gpu is None and target.looks_up_lanes and not strict
+        abilities = Abilities(
+            lookups=target.gpu is None and target.looks_up_lanes and not strict,
+            fuses=target.gpu is None and target.fuses_multiply_adds,
+        )
         for inner in list(op.walk()):
-            result = None if self._stays(inner, native) else expand(inner, lookups)
+            result = None if self._stays(inner, native) else expand(inner, abilities)
             if result is not None:
                 Rewriter.replace_op(inner, [], [result])
