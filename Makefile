@@ -19,7 +19,7 @@ demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 	$(BIN)/python examples/demo.py
 
 # Of a test with many cases CI runs every SAMPLE-th, always the same ones.
-SAMPLE ?= 3
+SAMPLE ?= 6
 EVERY  ?= 1
 
 test: $(VENV)/.ready ## all tests but the models; SAMPLE=1 runs every case

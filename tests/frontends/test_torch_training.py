@@ -119,3 +119,21 @@ def test_weights_of_given_norm_are_trained():
         each(x).square().sum().backward()
     for a, b in zip(model.parameters(), twin.parameters()):
         torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_square_images_of_any_size():
+    """Sizes that are equal in the example are one size: bytes are polynomials of degree 3."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2))
+    twin = copy.deepcopy(model)
+    torch._dynamo.reset()
+    run = torch.compile(model, backend="irees", dynamic=True, options={"fallback": False})
+    for size in (8, 5, 13):
+        x = torch.randn(2, 3, size, size)
+        found, wanted = run(x), twin(x)
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+        found.sum().backward()
+        wanted.sum().backward()
+    for mine, theirs in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-4)

@@ -480,4 +480,20 @@ MUTANTS = (
         "self.assume([*facts, -product(sizes) + ALLOCATED])",
         ("tests/transforms/codegen/common/test_verify_accesses.py",),
     ),
+    Mutant(
+        "A265",
+        "a goal of degree 2 in a size is not reduced by a bound of the size",
+        "irees/analysis/accesses/prover.py",
+        "if v in n.variables() or not self._may_be_natural(m):",
+        "if v in m.variables() or v in n.variables() or not self._may_be_natural(m):",
+        ("tests/frontends/test_torch_training.py::test_square_images_of_any_size",),
+    ),
+    Mutant(
+        "A266",
+        "a bound on the bytes of all temporaries does not bound each of them",
+        "irees/analysis/accesses/scalars.py",
+        "dict.fromkeys((total(a), *a))",
+        "(total(a),)",
+        ("tests/transforms/codegen/common/test_verify_accesses.py",),
+    ),
 )

@@ -194,6 +194,11 @@ def without(monomial: Monomial, part: Monomial) -> Monomial | None:
     return tuple(left)
 
 
+def total(summands: Iterable[Polynomial]) -> Polynomial:
+    """Returns the sum of polynomials."""
+    return sum(summands, ZERO)
+
+
 def product(factors: Iterable[Polynomial]) -> Polynomial:
     """Returns the product of all factors."""
     total = Polynomial.number(1)

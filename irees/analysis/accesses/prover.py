@@ -390,7 +390,7 @@ class Prover:
             n, (m, rest) = ONE, a.divided(p)
             if rest.terms or not m.terms:
                 return None
-        if v in m.variables() or v in n.variables() or not self._may_be_natural(m):
+        if v in n.variables() or not self._may_be_natural(m):
             return None
         return n, m
 

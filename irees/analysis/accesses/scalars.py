@@ -18,7 +18,7 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
+from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial, total
 from irees.analysis.accesses.terms import AtLeast, Every, Some, opposite
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def constant(walk: Walk, op: Operation) -> None:
     elif isinstance(op.value, FloatAttr) and isinstance(op.result.type, Float64Type):
         number = op.value.value.data
         if number.is_integer() and number >= 0:
-            walk.reals[op.result] = Polynomial.number(int(number))
+            walk.reals[op.result] = (Polynomial.number(int(number)),)
 
 
 def binary(walk: Walk, op: Operation) -> None:
@@ -102,6 +102,14 @@ def _shli(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     return do.shifted(x, b, bits) if x is not None and x > 0 else do.opaque("shli", bits)
 
 
+def _muli(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
+    natural = walk.arithmetic.is_natural
+    if not walk.space.is_nonnegative(a * b) and natural(a) and natural(b):
+        # A product of natural differences, such as (h - 2)^2, is not natural by its terms.
+        walk.space.assume([a * b])
+    return walk.arithmetic.narrowed(a * b, bits)
+
+
 def _shrui(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     do, power = walk.arithmetic, _by_power(b, bits)
     if power is not None:
@@ -137,7 +145,7 @@ def _andi(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
 BINARY: dict[str, Binary] = {
     "addi": lambda walk, a, b, bits: walk.arithmetic.narrowed(a + b, bits),
     "subi": lambda walk, a, b, bits: walk.arithmetic.narrowed(a - b, bits),
-    "muli": lambda walk, a, b, bits: walk.arithmetic.narrowed(a * b, bits),
+    "muli": _muli,
     "divui": lambda walk, a, b, bits: walk.arithmetic.divided(a, b, bits),
     "divsi": lambda walk, a, b, bits: walk.arithmetic.divided(a, b, bits, signed=True),
     "remui": lambda walk, a, b, bits: walk.arithmetic.remainder(a, b, bits),
@@ -226,25 +234,41 @@ def convert(walk: Walk, op: Operation) -> None:
         walk.polynomials[result] = walk.arithmetic.narrowed(x, after)
 
 
-def real(walk: Walk, op: Operation) -> None:
-    """
-    Sums and products of sizes in f64, as in asserts on the memory of temporaries.
+def sum_of_sizes(walk: Walk, op: Operation) -> None:
+    """arith.mulf and arith.addf on sizes, as in asserts on the memory of temporaries"""
+    a, b = (walk.reals.get(o) for o in op.operands)
+    if a is None or b is None:
+        return
+    if op.name == "arith.addf":
+        walk.reals[op.results[0]] = a + b
+        return
+    product = total(a) * total(b)
+    if not walk.space.is_nonnegative(product):
+        # A product of natural differences, such as (h - 2)^2, is not natural by its terms.
+        walk.space.assume([product])
+    walk.reals[op.results[0]] = (product,)
 
-    Their results are rounded, so a comparison gives a bound up to a factor of 2.
-    """
-    result = op.results[0]
-    if op.name in ("arith.mulf", "arith.addf"):
-        a, b = (walk.reals.get(o) for o in op.operands)
-        if a is not None and b is not None:
-            walk.reals[result] = a * b if op.name == "arith.mulf" else a + b
-    elif op.name == "arith.uitofp" and bits_of(op.operands[0].type) == 64:
+
+def size(walk: Walk, op: Operation) -> None:
+    """arith.uitofp of a size"""
+    if bits_of(op.operands[0].type) == 64:
         x = walk.polynomial(op.operands[0])
         if x is not None and walk.arithmetic.is_natural(x):
-            walk.reals[result] = x
-    elif isinstance(op, arith.CmpfOp) and op.predicate.value.data == OLT:
-        a, b = walk.reals.get(op.lhs), walk.reals.get(op.rhs)
-        if a is not None and b is not None and b.constant is not None:
-            walk.conditions[op.result] = Every((AtLeast(b * 2 - a), walk.space.unknown()))
+            walk.reals[op.results[0]] = (x,)
+
+
+def bound_of_sizes(walk: Walk, op: Operation) -> None:
+    """
+    arith.cmpf of a sum of sizes and a constant. The sum is rounded, so the comparison gives a bound
+    up to a factor of 2. It bounds each summand, too, for none is negative.
+    """
+    assert isinstance(op, arith.CmpfOp)
+    a, b = walk.reals.get(op.lhs), walk.reals.get(op.rhs)
+    if op.predicate.value.data != OLT or a is None or b is None:
+        return
+    if (most := total(b).constant) is not None:
+        facts = (AtLeast(-bound + 2 * most) for bound in dict.fromkeys((total(a), *a)))
+        walk.conditions[op.result] = Every((*facts, walk.space.unknown()))
 
 
 def apply_map(walk: Walk, op: Operation) -> None:
@@ -338,7 +362,10 @@ MEANINGS: dict[str, Meaning] = {
     **{f"arith.{n}": convert for n in "index_cast index_castui extsi extui trunci".split()},
     **{f"affine.{n}": apply_map for n in ("apply", "min", "max")},
     **{f"math.{n}": count for n in ("ctpop", "ctlz", "cttz")},
-    **{f"arith.{n}": real for n in ("mulf", "addf", "uitofp", "cmpf")},
+    "arith.mulf": sum_of_sizes,
+    "arith.addf": sum_of_sizes,
+    "arith.uitofp": size,
+    "arith.cmpf": bound_of_sizes,
     "affine.delinearize_index": delinearize,
     "affine.linearize_index": linearize,
 }

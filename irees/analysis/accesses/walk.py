@@ -67,8 +67,8 @@ class Walk:
         self.arithmetic = Arithmetic(space, self.prover)
         self.polynomials: dict[SSAValue, Polynomial] = {}
         self.conditions: dict[SSAValue, Condition] = {}
-        self.reals: dict[SSAValue, Polynomial] = {}
-        """Products of sizes computed in f64, hence rounded."""
+        self.reals: dict[SSAValue, tuple[Polynomial, ...]] = {}
+        """Summands, none negative, of sums of products of sizes in f64, hence rounded."""
         self.views: dict[SSAValue, tuple[View, ...]] = {}
         self.accesses: list[Access] = []
         self.parallel: list[parallel.Parallel] = []

@@ -129,6 +129,43 @@ func.func @f(%x: tensor<4x?xf32>, %m: index) -> tensor<?x?xf32> {
 """The product (n - 3 (n div 3)) m of sizes is no sum of natural products, and yet natural."""
 
 
+SQUARES = """
+func.func @f(%x: tensor<?x3x?x?xf32>, %t: tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %z = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x3x?x?xf32>
+  %h = tensor.dim %x, %c2 : tensor<?x3x?x?xf32>
+  %d2 = tensor.dim %t, %c2 : tensor<?x4x?x?xf32>
+  %d3 = tensor.dim %t, %c3 : tensor<?x4x?x?xf32>
+  %less = arith.subi %h, %c2 : index
+  %more = arith.addi %h, %c2 : index
+  %e2 = arith.cmpi eq, %d2, %less : index
+  cf.assert %e2, "rows"
+  %e3 = arith.cmpi eq, %d3, %less : index
+  cf.assert %e3, "columns"
+  %e4 = arith.cmpi sge, %h, %c3 : index
+  cf.assert %e4, "at least 3"
+  %a = tensor.empty(%n, %less, %less) : tensor<?x4x?x?xf32>
+  %b = linalg.transpose ins(%t : tensor<?x4x?x?xf32>) outs(%a : tensor<?x4x?x?xf32>)
+      permutation = [0, 1, 3, 2]
+  %c = tensor.empty(%n, %more, %less) : tensor<?x4x?x?xf32>
+  %d = linalg.fill ins(%z : f32) outs(%c : tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %e = tensor.insert_slice %b into %d[0, 0, 2, 0] [%n, 4, %less, %less] [1, 1, 1, 1]
+      : tensor<?x4x?x?xf32> into tensor<?x4x?x?xf32>
+  %f = tensor.empty(%n, %more, %more) : tensor<?x4x?x?xf32>
+  %g = linalg.fill ins(%z : f32) outs(%f : tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %i = tensor.insert_slice %e into %g[0, 0, 0, 2] [%n, 4, %more, %less] [1, 1, 1, 1]
+      : tensor<?x4x?x?xf32> into tensor<?x4x?x?xf32>
+  %j = tensor.empty(%n, %more, %more) : tensor<?x4x?x?xf32>
+  %k = linalg.transpose ins(%i : tensor<?x4x?x?xf32>) outs(%j : tensor<?x4x?x?xf32>)
+      permutation = [0, 1, 3, 2]
+  return %k : tensor<?x4x?x?xf32>
+}"""
+"""Temporaries of n (h - 2)^2, n (h + 2) (h - 2) and n (h + 2)^2 elements in one arena."""
+
+
 PROGRAMS = {
     "matmul static": matmul(64, 96, 128),
     "matmul rests": matmul(67, 45, 35),
@@ -184,6 +221,12 @@ def test_every_access_is_shown(name: str, target: str):
 def test_a_product_of_natural_differences_is_natural(target: str):
     """The copy of the argument into a result of these sizes runs on the host."""
     assert irees.compile(RESHAPE, to="verification", target=target) is not None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_temporaries_of_square_images_fit_into_their_arena(target: str):
+    """A size is a polynomial of degree 2 in the height, with terms of either sign."""
+    assert irees.compile(SQUARES, to="verification", target=target) is not None
 
 
 def test_a_temporary_that_shares_bytes_is_refused():
