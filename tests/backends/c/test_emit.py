@@ -294,6 +294,10 @@ def test_signed_overflow_wraps():
     check("main", "math.absi %a0 : i32", [x], "i32", [2**31 - 1, -(2**31)])
 
 
+LIMITS = {"math.log10": {"f64": 3.0}}
+"""Errors in ULP above 2.5 that the table of irees-expand-math declares."""
+
+
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_libm(element):
     bodies = [(f"math.{name} %a0 : {element}", element) for name in LIBM]
@@ -314,7 +318,8 @@ def test_libm(element):
             finite = np.isfinite(want.astype(x.dtype))
             error = np.abs(got[finite].astype(np.longdouble) - want[finite]) / spacing[finite]
             same_kind = np.array_equal(np.isnan(got), np.isnan(want))
-            if error.max() > 2.5 or not same_kind:
+            limit = LIMITS.get(body[0].split()[0], {}).get(element, 2.5)
+            if error.max() > limit or not same_kind:
                 wrong.append((body[0], float(error.max()), same_kind))
     assert not wrong
 
