@@ -130,7 +130,7 @@ def test_square_images_of_any_size():
     torch._dynamo.reset()
     run = torch.compile(model, backend="irees", dynamic=True, options={"fallback": False})
     for size in (8, 5, 13):
-        x = torch.randn(2, 3, size, size)
+        x = torch.randn(2, 3, size, size, requires_grad=True)
         found, wanted = run(x), twin(x)
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
         found.sum().backward()
