@@ -11,6 +11,7 @@ import enum
 import functools
 import importlib
 import json
+import operator
 import pathlib
 import sys
 import types
@@ -199,7 +200,8 @@ _KINDS: dict[str, _Kind] = {
     "enum": _Kind(
         lambda v: isinstance(v, enum.Enum),
         lambda v: [_path_of(type(v)), v.name],
-        lambda c: _found(c[0])[c[1]],
+        # "A|B" is a combination of flags.
+        lambda c: functools.reduce(operator.or_, (_found(c[0])[n] for n in c[1].split("|"))),
     ),
     "path": _Kind(lambda v: isinstance(v, pathlib.PurePath), str, pathlib.Path),
     "numpy": _Kind(
@@ -208,6 +210,12 @@ _KINDS: dict[str, _Kind] = {
         lambda c: np.dtype(c[0]).type(decoded(c[1])),
     ),
     "numpy dtype": _Kind(lambda v: isinstance(v, np.dtype), lambda v: v.str, np.dtype),
+    # Classes derived from plain ones (numpy's strings) are taken as them.
+    "derived": _Kind(
+        lambda v: isinstance(v, int | float | str),
+        lambda v: [_path_of(type(v)), next(k(v) for k in (int, float, str) if isinstance(v, k))],
+        lambda c: c[1],
+    ),
     "name": _Kind(_is_importable, _path_of, _found),
     "torch": _Kind(
         _of_torch,

@@ -29,6 +29,19 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
+class Parts(enum.Flag):
+    HEAD = 1
+    TAIL = 2
+
+
+class Name(str):
+    pass
+
+
+class Count(int):
+    pass
+
+
 @dataclasses.dataclass
 class Settings:
     x: Any
@@ -47,7 +60,8 @@ CONSTANTS = [
     (torch.channels_last, torch.contiguous_format), (slice(1, None), slice(2, None)),
     (range(3), range(4)), ({"a", "b"}, {"a", "c"}), (frozenset("ab"), {"a", "b"}),
     (pathlib.Path("a"), "a"), (b"ab", b"ac"), (functional.relu, functional.gelu),
-    (torch.nn.ReLU, torch.nn.GELU),
+    (torch.nn.ReLU, torch.nn.GELU), (Parts.HEAD | Parts.TAIL, Parts.HEAD), (Name("a"), Name("b")),
+    (Count(3), Count(4)), (np.str_("a"), np.str_("b")),
 ]  # fmt: skip
 
 
@@ -89,15 +103,16 @@ def test_a_module_keeps_its_forward():
 
 
 def test_defaults_that_are_constants_may_be_given_or_left_out():
-    def view(x, dtype=torch.float64, size=(2, 4), mode=Color.RED, mask=None):
+    def view(x, dtype=torch.float64, size=(2, 4), mode=Parts.HEAD | Parts.TAIL, mask=None):
         return x.to(dtype).view(size)
 
     program = irees.compile(view, (X,), target="reference")
-    named = {"dtype": torch.float64, "size": (2, 4), "mode": Color.RED, "mask": None}
+    named = {"dtype": torch.float64, "size": (2, 4), "mode": Parts.HEAD | Parts.TAIL, "mask": None}
     torch.testing.assert_close(program(X, **named), view(X))
     with pytest.raises(ArgumentError, match="argument 'mode'"):
-        program(X, mode=Color.BLUE)
-    program = irees.compile(view, (X, torch.float64), kwargs={"mask": None}, target="reference")
+        program(X, mode=Parts.HEAD)
+    constants = {"mode": Parts.HEAD | Parts.TAIL, "mask": None}
+    program = irees.compile(view, (X, torch.float64), kwargs=constants, target="reference")
     torch.testing.assert_close(program(X), view(X))
 
 

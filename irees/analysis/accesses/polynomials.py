@@ -201,10 +201,10 @@ def total(summands: Iterable[Polynomial]) -> Polynomial:
 
 def product(factors: Iterable[Polynomial]) -> Polynomial:
     """Returns the product of all factors."""
-    total = Polynomial.number(1)
+    found = ONE
     for factor in factors:
-        total = total * factor
-    return total
+        found = found * factor
+    return found
 
 
 ZERO, ONE = Polynomial.number(0), Polynomial.number(1)

@@ -147,9 +147,9 @@ def smooth_matrix(mode: str, size: int, out: int, step: float) -> np.ndarray[Any
     """
     scale = max(step, 1.0)
     radius = RADII[mode] * scale
-    found = np.ma.masked_all((out, size))
     if size == out and step == 1:  # copied: its elements have no neighbors
         return np.ma.masked_array(np.eye(size), ~np.eye(size, dtype=bool))
+    found = np.ma.masked_all((out, size))
     for i in range(out):
         middle = step * (i + 0.5)
         first = max(int(middle - radius + 0.5), 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ...builder import Tensor, recurrent, shapes
+from ...builder import Builder, Tensor, recurrent, shapes
 from ...builder.recurrent import Weights
 from ..calls import Call, lowers
 from ..operators import aten
@@ -21,6 +22,30 @@ def _weights(params: list[Tensor], biases: bool, projected: bool) -> list[Weight
         first, second = (group[2], group[3]) if biases else (None, None)
         found.append(Weights(group[0], group[1], first, second, group[-1] if projected else None))
     return found
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """The weights of layers and directions, and their step."""
+
+    weights: list[Weights]
+    make: Callable[[Weights], recurrent.Step]
+    directions: int
+
+    def run(
+        self, b: Builder, x: Tensor, states: list[Tensor], number: int
+    ) -> tuple[Tensor, list[list[Tensor]]]:
+        """The outputs of layer `number`, [time, batch, directions * size], and its final states."""
+        outputs: list[Tensor] = []
+        ends: list[list[Tensor]] = []
+        for direction in range(self.directions):
+            at = number * self.directions + direction
+            start = [shapes.select(b, s, 0, at) for s in states]
+            step = self.make(self.weights[at])
+            out, end = recurrent.layer(b, x, start, self.weights[at], step, reverse=direction == 1)
+            outputs.append(out)
+            ends.append(end)
+        return shapes.concatenate(b, outputs, 2) if len(outputs) > 1 else outputs[0], ends
 
 
 def _run(
@@ -45,20 +70,11 @@ def _run(
     if batch_first:
         x = shapes.transpose(b, x, [1, 0, 2])
     projected = len(states) == 2 and states[0].shape[-1] != states[1].shape[-1]
-    weights = _weights(params, biases, projected)
-    directions = 1 + bidirectional
+    layer = _Layers(_weights(params, biases, projected), make, 1 + bidirectional)
     last: list[list[Tensor]] = []
     for number in range(layers):
-        outputs: list[Tensor] = []
-        for direction in range(directions):
-            at = number * directions + direction
-            start = [shapes.select(b, s, 0, at) for s in states]
-            out, end = recurrent.layer(
-                b, x, start, weights[at], make(weights[at]), reverse=direction == 1
-            )
-            outputs.append(out)
-            last.append(end)
-        x = shapes.concatenate(b, outputs, 2) if bidirectional else outputs[0]
+        x, ends = layer.run(b, x, states, number)
+        last += ends
         if dropout and train and number < layers - 1:
             x = dropped(call, x, dropout, x.shape)[0]
     if batch_first:
