@@ -179,18 +179,7 @@ def right_passes(file: str) -> set[str]:
     """Returns the names of the passes that a file is a part of."""
     from irees.transforms import get_all_passes
 
-    named: set[str] = set()
-    for name, load in get_all_passes().items():
-        todo = [Path(sys.modules[load().__module__].__file__ or "")]
-        seen: set[Path] = set()
-        while todo:
-            path = todo.pop()
-            if path not in seen:
-                seen.add(path)
-                todo += imports(path)
-        if ROOT / file in seen:
-            named.add(name)
-    return named
+    return {name for name in get_all_passes() if is_part(file, name)}
 
 
 def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
