@@ -18,7 +18,7 @@ help: ## this list
 demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 	$(BIN)/python examples/demo.py
 
-# Of a test with many cases CI runs every SAMPLE-th, always the same ones.
+# Of the cases of a test CI runs one of SAMPLE, always the same ones.
 SAMPLE ?= 6
 EVERY  ?= 1
 

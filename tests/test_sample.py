@@ -16,8 +16,24 @@ class Item:
         self.nodeid = nodeid
 
 
+def names(count: int) -> list[Item]:
+    return [Item(f"a.py::f[{n}-{target}]") for n in range(count) for target in ("cpu", "cuda")]
+
+
 def test_every_function_has_a_case():
-    items = [Item(f"a.py::f[{n}]") for n in range(7)] + [Item(f"a.py::g[{n}]") for n in range(3)]
-    kept, others = sampled([*items, Item("a.py::h")], 3)
-    assert [x.nodeid[6:] for x in kept] == ["f[0]", "f[3]", "f[6]", "g[0]", "g[1]", "g[2]", "h"]
-    assert len(kept) + len(others) == 11
+    items = [*names(7), *(Item(f"a.py::g[{n}]") for n in range(3)), Item("a.py::h")]
+    kept, others = sampled(items, 3)
+    assert [sum(x.nodeid[6] == name for x in kept) for name in "fgh"] == [5, 1, 1]
+    assert kept == [x for x in items if x in kept]
+    assert len(kept) + len(others) == len(items)
+
+
+def test_a_sample_is_always_the_same():
+    first, second = (sampled(names(20), 6)[0] for _ in range(2))
+    assert [x.nodeid for x in first] == [x.nodeid for x in second]
+
+
+def test_a_sample_has_cases_of_every_target():
+    """With an even step, every Nth case would be for one of two targets."""
+    kept = {x.nodeid.split("-")[1] for x in sampled(names(20), 6)[0]}
+    assert kept == {"cpu]", "cuda]"}

@@ -17,7 +17,7 @@ from tests.fuzzing.run import State, fuzz, replay, store, summary
 from tests.fuzzing.tokens import tokenize
 from tests.fuzzing.worker import Limits, Worker
 
-TEXTS = 2000
+TEXTS = 1000
 """Texts of a pull request: about a minute on one core."""
 
 GOOD = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
