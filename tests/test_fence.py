@@ -241,8 +241,8 @@ def test_reproducers_are_written_for_any_argument(crashes):
 WRONG_SOURCES = [None, 5, 2.5, b"", b"module {}", bytearray(b"x"), Odd, int, [], {}, ()]
 
 
-@pytest.mark.parametrize("source", WRONG_SOURCES, ids=repr)
-@pytest.mark.parametrize("options", [{}, {"target": "reference"}, {"to": "input"}], ids=repr)
+@pytest.mark.parametrize("source", WRONG_SOURCES)
+@pytest.mark.parametrize("options", [{}, {"target": "reference"}, {"to": "input"}])
 def test_what_is_no_program_is_an_argument_error(source, options):
     with pytest.raises(ArgumentError, match=r"the program is|ExportedProgram"):
         irees.compile(source, **options)

@@ -165,7 +165,6 @@ def test_limits_are_options(source):
         '["a"]',
         "[" * 9999,
     ],
-    ids=repr,
 )
 def test_wrong_limits(wrong):
     with pytest.raises(ArgumentError, match="limit"):

@@ -37,3 +37,9 @@ def test_a_sample_has_cases_of_every_target():
     """With an even step, every Nth case would be for one of two targets."""
     kept = {x.nodeid.split("-")[1] for x in sampled(names(20), 6)[0]}
     assert kept == {"cpu]", "cuda]"}
+
+
+def test_ids_are_the_same_in_every_process():
+    """The repr of a set depends on the seed of hashes, that of an object on its address."""
+    files = Path(__file__).parent.rglob("test_*.py")
+    assert [x.name for x in files if "ids=" + "repr" in x.read_text()] == []

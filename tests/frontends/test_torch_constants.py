@@ -65,7 +65,7 @@ CONSTANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "other"), CONSTANTS, ids=repr)
+@pytest.mark.parametrize(("value", "other"), CONSTANTS)
 def test_a_constant_is_compared_at_each_call(value, other):
     program = irees.compile(lambda x, c: x + 1, (X, value), target="reference")
     for each in (program, pickle.loads(pickle.dumps(program))):

@@ -122,7 +122,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("manifest", HOSTILE, ids=repr)
+@pytest.mark.parametrize("manifest", HOSTILE)
 def test_a_hostile_manifest_is_a_parse_error(manifest):
     text = "func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
     program = irees.compile(text)
