@@ -45,3 +45,16 @@ def test_a_result_as_near_to_f64_as_eager_is_right() -> None:
         got = {"x": torch.tensor([1.0, 2.0 - error]), "n": torch.tensor([3])}
         assert zoo.all_as_near(got, eager, exact) == near
         assert not zoo.all_as_near({**got, "n": torch.tensor([4])}, eager, exact)
+
+
+def test_a_page_reads_as_it_was_written(tmp_path: Path) -> None:
+    results = {
+        "torch/a": {
+            "program": {"verdict": "PASS", "seconds": 1.5},
+            "compile": {"verdict": "PASS", "seconds": 2.0, "fallbacks": [""]},
+            "iree": {"verdict": "ERROR", "stage": "", "why": "", "seconds": 3.0},
+        },
+        "timm/b": {"program": {"verdict": "UNSUPPORTED", "stage": "export", "why": "a | b < c"}},
+    }
+    zoo.write_page(tmp_path / "page.md", results)
+    assert zoo.read_page(tmp_path / "page.md") == results

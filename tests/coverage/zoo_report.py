@@ -79,15 +79,17 @@ def read_page(path: Path) -> Results:
     """The results in a page: verdicts, seconds and reasons."""
     results: Results = {}
     reasons: dict[tuple[str, str], str] = {}
+    modes: list[str] = []
     for line in path.read_text().splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 4 and cells[1] in MODES.values():
             reasons[cells[0], cells[1]] = cells[3].replace("\\|", "|").replace("&lt;", "<")
-        if len(cells) == 1 + 2 * len(MODES) and "/" in cells[0]:
-            pairs = zip(MODES.items(), zip(cells[1::2], cells[2::2]), strict=True)
+        elif cells[0:1] == ["model"] and set(cells[2::2]) == {"s"}:
+            modes = [mode for title in cells[1::2] for mode in MODES if MODES[mode] == title]
+        elif modes and "/" in cells[0]:
             results[cells[0]] = {
-                mode: _read(cell, seconds, reasons.get((cells[0], title), ""))
-                for (mode, title), (cell, seconds) in pairs
+                mode: _read(cell, seconds, reasons.get((cells[0], MODES[mode]), ""))
+                for mode, cell, seconds in zip(modes, cells[1::2], cells[2::2], strict=True)
                 if cell != "not run"
             }
     return results
