@@ -19,7 +19,7 @@ demo: $(VENV)/.ready ## compile a ResNet exported from PyTorch, run it, compare
 	$(BIN)/python examples/demo.py
 
 # Of the cases of a test CI runs one of SAMPLE, always the same ones.
-SAMPLE ?= 8
+SAMPLE ?= 10
 EVERY  ?= 1
 
 test: $(VENV)/.ready ## all tests but the models; SAMPLE=1 runs every case

@@ -241,7 +241,7 @@ def complex_numbers(seed, *shape):
     return r.standard_normal(shape) + 1j * r.standard_normal(shape)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 64, 67, 96, 100])
+@pytest.mark.parametrize("n", [1, 2, 5, 64, 67, 93, 96, 99, 100, 130])
 def test_transforms(n):
     z = complex_numbers(n, 3, n, 2)
     near(run(lambda b, x: fft.transform(b, x, 1, True), z), np.fft.fft(z, axis=1), 0, 1e-12)

@@ -791,8 +791,8 @@ MUTANTS = (
         "S7z",
         "what an inner loop changes is computed in front of it",
         "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "self._compute({*loops, *self.reduction}, ivs, at)",
-        "self._compute({loops[0], *self.reduction}, ivs, at)",
+        "self._compute({*loops, *self.reduction, *jammed}, ivs, at)",
+        "self._compute({loops[0], *self.reduction, *jammed}, ivs, at)",
         ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
     ),
     Mutant(

@@ -103,16 +103,18 @@ def vector(kind: VectorType) -> str:
     return vector_name("i32" if is_bool(element) else short(element), lanes)
 
 
-def widths_between(narrow: Attribute, wide: Attribute) -> list[int]:
+def widths_between(source: Attribute, target: Attribute) -> list[int]:
     """
-    Intermediate integer widths of a vector conversion from an integer type to a wider type.
+    Intermediate integer widths of a vector conversion from an integer type to another type.
 
-    gcc 12 scalarizes a conversion that widens lanes four times, or to floats, in one step.
+    gcc 12 moves lanes one by one in a conversion to a width four times as large or small, or to
+    floats, in one step.
     """
-    if is_float(narrow) or is_bool(narrow) or is_bool(wide):
+    if is_float(source) or is_bool(source) or is_bool(target):
         return []
-    most = 32 if is_float(wide) else int_width(wide) // 2
-    return [width for width in (16, 32) if int_width(narrow) < width <= most]
+    begin, end = int_width(source), 64 if is_float(target) else int_width(target)
+    between = [width for width in (16, 32) if min(begin, end) < width < max(begin, end)]
+    return between if begin < end else between[::-1]
 
 
 def vector_name(element: str, lanes: int) -> str:

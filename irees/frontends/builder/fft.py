@@ -63,21 +63,28 @@ def _constant(b: Builder, array: np.ndarray, dtype: DType) -> Tensor:
     return b.constant(np.ascontiguousarray(array, dtype=_numpy(dtype)), dtype)
 
 
-def _twiddle(b: Builder, x: Tensor, waves: np.ndarray) -> Tensor:
-    """x[a, p, k, n, c] times the complex waves[k, n], transposed to [a, k, p, n, c]."""
+PARTS_FIRST, PARTS_INSIDE = (0, 2, 1, 3, 4), (0, 1, 2, 3, 4)
+"""Orders of the dims of a matrix of transforms: [a, p, k, n, c] and [a, k, p, n, c]."""
+
+
+def _twiddle(b: Builder, x: Tensor, waves: np.ndarray, back: bool = False) -> Tensor:
+    """
+    x[a, p, k, n, c] times the complex waves[k, n], transposed to [a, k, p, n, c]; `back` reads the
+    second order and writes the first.
+    """
     real = _constant(b, waves.real, x.dtype)
     cross = _constant(b, np.stack([-waves.imag, waves.imag]), x.dtype)
-    before, parts, k, n, after = x.shape
-    init = b.empty(x.dtype, [before, k, parts, n, after])
+    orders = (PARTS_FIRST, PARTS_INSIDE)
+    source, target = orders[::-1] if back else orders
+    init = b.empty(x.dtype, [x.shape[i] for i in PARTS_FIRST])
     maps = [
-        projection(5, (0, 2, 1, 3, 4)),
-        projection(5, (1, 3)),
-        projection(5, (2, 1, 3)),
-        projection(5, (0, 1, 2, 3, 4)),
-    ]
+        projection(5, source), projection(5, (1, 3)), projection(5, (2, 1, 3)),
+        projection(5, target),
+    ]  # fmt: skip
 
     def body(s: Body, v: Scalar, re: Scalar, im: Scalar, _: Scalar) -> Scalar:
-        other = s.extract(x, [s.index(0), 1 - s.index(2), s.index(1), s.index(3), s.index(4)])
+        at = [s.index(0), s.index(1), 1 - s.index(2), s.index(3), s.index(4)]
+        other = s.extract(x, [at[loop] for loop in source])
         return v * re + other * im
 
     return b.structured([x, real, cross], [init], maps, [False] * 5, body)[0]
@@ -105,6 +112,43 @@ def _transform(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     x = shapes.reshape(b, x, [b.mul(before, first), 2, second, after])
     x = shapes.reshape(b, _transform(b, x, second, sign), [before, first, 2, second, after])
     return shapes.reshape(b, shapes.transpose(b, x, [0, 2, 3, 1, 4]), [before, 2, n, after])
+
+
+def _rows(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
+    """
+    The part k1 <= first / 2 of the transform of a real signal [before, 1, n, after]: X[k1 + first
+    k2] as [before, k1, 2, k2, after]. The rest mirrors it, since X[n - k] = conj(X[k]).
+    """
+    first = _factor(n)
+    second, rows = n // first, first // 2 + 1
+    before, _, _, after = x.shape
+    x = shapes.reshape(b, x, [before, 1, first, b.mul(second, after)])
+    x = _apply(b, x, _constant(b, _matrix(_waves(first, rows, first, sign), True), x.dtype))
+    x = shapes.reshape(b, x, [before, 2, rows, second, after])
+    x = _twiddle(b, x, _waves(rows, second, n, sign))
+    x = shapes.reshape(b, x, [b.mul(before, rows), 2, second, after])
+    return shapes.reshape(b, _transform(b, x, second, sign), [before, rows, 2, second, after])
+
+
+def _half_spectrum(b: Builder, x: Tensor, n: int, sign: int, scale: float | None) -> Tensor:
+    """X[k] for k = 0, ..., n / 2 of a real signal [before, 1, n, after], as complex numbers."""
+    parts, first, kept = _rows(b, x, n, sign), _factor(n), n // 2 + 1
+    before, rows, _, second, after = parts.shape
+    assert isinstance(rows, int)
+
+    def element(s: Body, a: Scalar, k2: Scalar, k1: Scalar, c: Scalar) -> Scalar:
+        upper = k1 >= rows
+        place = [upper.where(first - k1, k1), upper.where(second - 1 - k2, k2)]
+        re, im = (s.extract(parts, [a, place[0], p, place[1], c]) for p in range(2))
+        im = upper.where(-im, im)
+        return (re if scale is None else re * scale).with_imaginary(
+            im if scale is None else im * scale
+        )
+
+    filled = -(-kept // first)
+    joined = b.from_function(element, [before, filled, first, after], x.dtype.complex)
+    joined = shapes.reshape(b, joined, [before, filled * first, after])
+    return shapes.slice_axis(b, joined, 1, 0, kept)
 
 
 def _bluestein(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
@@ -207,6 +251,8 @@ def transform(
         waves = _waves(n, kept, n, sign)
         matrix = _constant(b, _matrix(waves, not x.dtype.is_complex), parts.dtype)
         return _join(b, _apply(b, parts, matrix), shape, scale)
+    if half and not x.dtype.is_complex and _factor(n) < n:
+        return shapes.reshape(b, _half_spectrum(b, parts, n, sign, scale), shape)
     result = _transform(b, parts, n, sign)
     if half:
         result = shapes.slice_axis(b, result, 2, 0, kept)
@@ -233,8 +279,13 @@ def to_real(b: Builder, x: Tensor, axis: int, n: Size, scale: float | None = Non
         matrix_array = _matrix(waves, False, real_out=True)
         matrix_array[:, :, 1, _alone(given, n)] = 0
         result = _apply(b, parts, _constant(b, matrix_array, parts.dtype))
+    elif _factor(n) < n:
+        result = _from_half(b, parts, n)
     else:
-        result = _transform(b, _mirrored(b, parts, n), n, 1)
+        whole = shapes.reshape(
+            b, _mirrored(b, parts, n, 1, 1), [*parts.shape[:2], n, parts.shape[3]]
+        )
+        result = _transform(b, whole, n, 1)
         result = shapes.slice_axis(b, result, 1, 0, 1)
     result = shapes.reshape(b, result, shape)
     return result if scale is None else b.map(lambda v: v * scale, result)
@@ -246,17 +297,42 @@ def _alone(given: int, n: int) -> np.ndarray:
     return (places == 0) | (2 * places == n)
 
 
-def _mirrored(b: Builder, x: Tensor, n: int) -> Tensor:
-    """The full spectrum of a real signal from its half spectrum [before, 2, n / 2 + 1, after]."""
+def _from_half(b: Builder, x: Tensor, n: int) -> Tensor:
+    """
+    The real signal of a half spectrum [before, 2, n / 2 + 1, after] as [before, 1, n, after].
+
+    x[j1 second + j2] is a sum over k1 of transforms of X[k1 + first k2] along k2. The terms of k1
+    and first - k1 are conjugates, so those up to first / 2 are summed, twice their real part.
+    """
+    first = _factor(n)
+    second, rows = n // first, first // 2 + 1
+    before, _, _, after = x.shape
+    x = _mirrored(b, x, n, first, rows)
+    x = shapes.reshape(b, x, [b.mul(before, rows), 2, second, after])
+    x = shapes.reshape(b, _transform(b, x, second, 1), [before, rows, 2, second, after])
+    x = _twiddle(b, x, _waves(rows, second, n, 1), back=True)
+    x = shapes.reshape(b, x, [before, 2, rows, b.mul(second, after)])
+    weights = np.where(_alone(rows, first), 1, 2)[:, None]
+    waves = _waves(rows, first, first, 1) * weights
+    x = _apply(b, x, _constant(b, _matrix(waves, False, real_out=True), x.dtype))
+    return shapes.reshape(b, x, [before, 1, n, after])
+
+
+def _mirrored(b: Builder, x: Tensor, n: int, step: int, count: int) -> Tensor:
+    """
+    Of the spectrum of a real signal, given as its half [before, 2, n / 2 + 1, after], the elements
+    X[k1 + step k2] as [before, k1 < count, 2, k2, after].
+    """
     before, _, _, after = x.shape
 
-    def element(s: Body, a: Scalar, p: Scalar, k: Scalar, c: Scalar) -> Scalar:
+    def element(s: Body, a: Scalar, k1: Scalar, p: Scalar, k2: Scalar, c: Scalar) -> Scalar:
+        k = k1 + k2 * step
         upper = k * 2 > n
         value = s.extract(x, [a, p, upper.where(n - k, k), c])
         imaginary = ((k == 0) | (k * 2 == n)).where(0.0, upper.where(-value, value))
         return (p == 0).where(value, imaginary)
 
-    return b.from_function(element, [before, 2, n, after], x.dtype)
+    return b.from_function(element, [before, count, 2, n // step, after], x.dtype)
 
 
 # --- short-time transforms ---

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, complex, memref, scf
+from xdsl.dialects import arith, cf, complex, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
@@ -26,9 +26,20 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
-from irees.transforms.utils.shapes import IndexBuilder, buffer_dim, constant_value
+from irees.analysis.integer_ranges import IntegerRanges
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    buffer_dim,
+    constant_value,
+    same_size,
+)
+
+SLT, SGE = 2, 5
+"""Predicates of `arith.cmpi`: signed less than, signed greater or equal."""
 
 
 def load_inside(
@@ -37,25 +48,24 @@ def load_inside(
     """
     Returns buffer[indices] with clamped indices, or 0 if the buffer is empty.
 
-    Constants in bounds are not clamped. Neither are loop indices of the same block, since
-    `irees-insert-shape-checks` verifies the loop bounds. Inside a branch they are clamped: the
-    branch may exist because the loop exceeds the buffer. Sizes are computed at `outside`.
+    Indices whose range is in bounds are not clamped. Neither are loop indices of the same block,
+    since `irees-insert-shape-checks` verifies the loop bounds. Inside a branch they are clamped:
+    the branch may exist because the loop exceeds the buffer. Sizes are computed at `outside`.
     """
     inside: list[SSAValue] = []
     filled: SSAValue | None = None
     block = here.point.block
     assert isinstance(buffer.type, MemRefType)
     for axis, index in enumerate(indices):
-        known, size = constant_value(index), buffer.type.get_shape()[axis]
+        size = buffer.type.get_shape()[axis]
         counts = isinstance(index.owner, linalg.IndexOp) and index.owner.parent_block() is block
-        if counts or (known is not None and 0 <= known < size):
+        if counts or is_below(index, size):
             inside.append(index)
             continue
         if size == 0:
             return here.insert(zero(buffer.type.element_type)).results[0]
         extent = buffer_dim(buffer, axis, outside)
-        last = outside.sub(extent, 1)
-        inside.append(here.value(here.maximum(here.minimum(index, last), 0)))
+        inside.append(clamped(index, extent, here, outside))
         if size == DYNAMIC_INDEX:
             some = arith.CmpiOp(outside.value(extent), outside.value(0), "sgt")
             some = outside.insert(some).results[0]
@@ -73,6 +83,48 @@ def load_inside(
         [nothing, scf.YieldOp(nothing)],
     )
     return here.insert(branch).results[0]
+
+
+def is_below(index: SSAValue, size: int) -> bool:
+    """Whether the range of an index is within [0, size); False for a dynamic size."""
+    low, high = IntegerRanges().interval(index)
+    return 0 <= low and high < size
+
+
+def clamped(index: SSAValue, extent: Size, here: IndexBuilder, outside: IndexBuilder) -> SSAValue:
+    """
+    Returns the nearest index in [0, extent), or 0 if an assert requires the index to be in bounds.
+
+    The second form takes a single operation after the comparisons of the assert. Both are right:
+    the results of a program whose assert fails are discarded.
+    """
+    if (checked := asserted_bounds(index, extent, here.point)) is not None:
+        return here.insert(arith.SelectOp(checked, index, here.value(0))).results[0]
+    last = outside.sub(extent, 1)
+    return here.value(here.maximum(here.minimum(index, last), 0))
+
+
+def asserted_bounds(index: SSAValue, extent: Size, point: InsertPoint) -> SSAValue | None:
+    """Returns the condition 0 <= index < extent if an assert before `point` requires it."""
+    op = point.block.last_op if point.insert_before is None else point.insert_before.prev_op
+    while op is not None:
+        if isinstance(op, cf.AssertOp) and isinstance(both := op.arg.owner, arith.AndIOp):
+            parts = both.lhs.owner, both.rhs.owner
+            if {_bound(x, index, extent) for x in parts} == {"low", "high"}:
+                return both.result
+        op = op.prev_op
+    return None
+
+
+def _bound(op: Operation | Block, index: SSAValue, extent: Size) -> str | None:
+    """Returns which bound of an index an op compares with: 0 <= index, index < extent."""
+    if not isinstance(op, arith.CmpiOp) or op.lhs is not index:
+        return None
+    known, predicate = constant_value(op.rhs), op.predicate.value.data
+    if predicate == SGE and known == 0:
+        return "low"
+    same = same_size(op.rhs if known is None else known, extent)
+    return "high" if predicate == SLT and same else None
 
 
 def store_inside(

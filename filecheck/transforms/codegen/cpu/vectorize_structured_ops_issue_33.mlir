@@ -120,3 +120,31 @@ func.func @row_table(%r: memref<4xindex>, %c: memref<5xindex>, %x: memref<3x3xf3
   }
   return
 }
+
+// All rows read the same places: four of them run in one loop, and the place is read and checked once.
+// CHECK-LABEL: func.func @rows_share_places
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:           scf.for %[[J:.*]] =
+// CHECK-NEXT:        %[[K:.*]] = memref.load %p[%[[J]]]
+// CHECK-NEXT:        %[[P:.*]] = arith.index_cast %[[K]]
+// CHECK-NEXT:        %[[C:.*]] = arith.cmpi ult, %[[P]]
+// CHECK-NEXT:        %[[Q:.*]] = arith.select %[[C]], %[[P]]
+// CHECK-NEXT:        cf.assert %[[C]], "out of bounds"
+// CHECK-COUNT-4:     memref.load %x[%{{.*}}, %[[Q]]]
+// CHECK-COUNT-4:     memref.store
+// CHECK-NOT:         memref.store
+func.func @rows_share_places(%x: memref<8x7xf32>, %p: memref<9xi64>, %y: memref<8x9xf32>) {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<9xi64>) outs(%y : memref<8x9xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %at = arith.index_cast %k : i64 to index
+    %inside = arith.cmpi ult, %at, %c7 : index
+    %q = arith.select %inside, %at, %c0 : index
+    cf.assert %inside, "out of bounds"
+    %i = linalg.index 0 : index
+    %v = memref.load %x[%i, %q] : memref<8x7xf32>
+    linalg.yield %v : f32
+  }
+  return
+}

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ...builder import Size, Tensor, indexing, shapes
+from ...builder.core import projection
 from ...builder.dtypes import I64, INDEX, U8, U16, U32, U64
 from ..calls import Call, NotLowered, lowers
 from ..dtypes import dtype_of
@@ -443,8 +444,14 @@ def view_as_real(call: Call, x: Tensor) -> Tensor:
 
 
 def _parts(b: Any, x: Tensor) -> Tensor:
-    parts = [b.map(fn, x, dtype=x.dtype.part) for fn in (lambda v: v.re(), lambda v: v.im())]
-    return shapes.stack(b, parts, x.rank)
+    """out[..., p] = the real part of x[...] where p is 0, the imaginary part where it is 1"""
+    loops = tuple(range(x.rank + 1))
+    maps = [projection(len(loops), loops[:-1]), projection(len(loops), loops)]
+    init = b.empty(x.dtype.part, [*x.shape, 2])
+    return b.structured(
+        [x], [init], maps, [False] * len(loops),
+        lambda s, v, _: (s.index(x.rank) == 0).where(v.re(), v.im()),
+    )[0]  # fmt: skip
 
 
 @lowers(aten.view_as_complex.default, aten.view_as_complex_copy.default)

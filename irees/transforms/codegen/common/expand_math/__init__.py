@@ -75,6 +75,7 @@ from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.upstream.arith import RemFOp
+from irees.transforms.codegen.common.expand_math.bounds import constant_number
 from irees.transforms.codegen.common.expand_math.errors import erf, erfc
 from irees.transforms.codegen.common.expand_math.exponentials import (
     cosh,
@@ -192,16 +193,7 @@ PERIODIC = {"math.cos": cos, "math.sin": sin, "math.tan": tan}
 
 def small_power(op: Operation) -> int | None:
     """Returns the exponent of a power if it is a constant 2 or 3, or None."""
-    constant = op.operands[1].owner
-    if isinstance(constant, vector.BroadcastOp):
-        constant = constant.operands[0].owner
-    if not isinstance(constant, arith.ConstantOp):
-        return None
-    value = constant.value
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        number = value.get_values()[0] if value.is_splat() else None
-    else:
-        number = value.value.data
+    number = constant_number(op.operands[1])
     return int(number) if number in (2, 3) else None
 
 

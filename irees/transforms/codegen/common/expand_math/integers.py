@@ -6,6 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, IntegerType, VectorType
 from xdsl.ir import Operation, SSAValue
 
+from irees.transforms.codegen.common.expand_math.bounds import bounds, is_whole
 from irees.transforms.codegen.common.expand_math.exponentials import MAGIC
 from irees.transforms.utils.formula import Formula
 
@@ -14,6 +15,12 @@ MAGIC_BITS = 0x4B400000
 
 MOST_NARROW = 16
 """The largest width of integers that fit into the mantissa beside MAGIC."""
+
+SMALL = (1 << 22) - 1
+"""The largest magnitude of a whole number that is read from the mantissa beside MAGIC."""
+
+INT_BITS = 32
+"""Width of the integers that hold the bits of an f32."""
 
 BELOW_2_31 = 2147483520.0
 """The largest f32 below 2^31."""
@@ -24,7 +31,8 @@ def to_int(op: Operation) -> SSAValue | None:
     fptosi(x : vector of f32), fptoui  =>  trunc(clamp(x)) as an integer
 
     A number out of range becomes the nearest integer, NaN becomes 0. Scalars, unsigned integers of
-    32 bits and integers of 64 bits stay.
+    32 bits and integers of 64 bits stay. A number that is known to be in range is not clamped
+    again, and one that is known to be whole is not rounded.
     """
     (x,), kind = op.operands, op.results[0].type
     if not isinstance(kind, VectorType) or not isinstance(kind.element_type, IntegerType):
@@ -36,11 +44,14 @@ def to_int(op: Operation) -> SSAValue | None:
     if width > MOST_NARROW and not signed:
         return None
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
-    f = Formula(op)
+    f, (least, most) = Formula(op), bounds(x)
+    if width > MOST_NARROW and -SMALL <= least and most <= SMALL:
+        low, high = -SMALL, SMALL
     number = f.select(f.is_nan(x), f.number(0.0), x)
-    if width <= MOST_NARROW:
-        whole = _small_int(f, f.trunc(f.clamp(number, low, high)))
-        return f.insert(arith.TruncIOp(whole, kind))
+    if high <= SMALL:
+        inside = number if low <= least and most <= high else f.clamp(number, low, high)
+        whole = _small_int(f, inside if is_whole(x) else f.trunc(inside))
+        return whole if width == INT_BITS else f.insert(arith.TruncIOp(whole, kind))
     whole = f.trunc(f.clamp(number, low, BELOW_2_31))
     upper = f.trunc(f.mul(whole, 2.0**-16))
     lower = _small_int(f, f.sub(whole, f.mul(upper, 2.0**16)))

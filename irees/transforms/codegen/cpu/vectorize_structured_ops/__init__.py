@@ -35,7 +35,12 @@ vectors speed up; `irees-lower-gather` later splits the gather into scalar loads
 no faster than the scalar loop.
 
 In a nest without vectors, the loop whose iterations share most of the body becomes the innermost:
-sampling an image computes each place once for all channels of a tile.
+sampling an image computes each place once for all channels of a tile. If they share less, the
+innermost loop stays contiguous, and four of them are jammed into it:
+
+    for i in M { for j in N { out[i, j] = x[i, p[j]] } }
+  =>
+    for i in M step 4 { for j in N { %q = p[j] ; out[i:i+4, j] = x[i:i+4, %q] } }
 
 An op that has no vector form (see `utils/lanes.py`) becomes scalar loops, and a remark says why.
 linalg allows a vectorized reduction to reassociate; with `reassociate=false` (fp=strict) reductions

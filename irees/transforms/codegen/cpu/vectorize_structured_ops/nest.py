@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import arith, memref, vector
+from xdsl.dialects import arith, cf, memref, vector
 from xdsl.dialects.builtin import (
     MemRefType,
 )
@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.distribution import root
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.surroundings import (
     Neighbour,
@@ -79,6 +80,8 @@ class Nest:
     """The unroll factor of `jam`."""
     apart: Size = 1
     """The distance between jammed iterations."""
+    checked: list[Operation] = field(default_factory=list)
+    """Asserts that are emitted once for all jammed rows, detached from the body."""
     in_panels: bool = False
     """Whether a reduction visits its rows in panels, with the results in memory in between."""
     panel: list[tuple[Size, dict[SSAValue, Lane]]] = field(default_factory=list)
@@ -226,6 +229,8 @@ class Nest:
             self._take_consumer()
         if self.axis in reduction and self.producer is None:
             self._choose_streams(parallel, here)
+        if self.axis is None and self.inner is None and not reduction:
+            self._choose_rows(parallel)
         self._parallel(parallel, {}, here)
         # Erase last: a body may turn out to have no vector form.
         self._erase_fused()
@@ -256,9 +261,36 @@ class Nest:
             return None
         return best
 
+    def _choose_rows(self, parallel: Sequence[int]) -> None:
+        """
+        Chooses a loop of a scalar nest for unroll and jam whose iterations share a part of the body
+        that depends on the innermost loop, and is thus computed again for each of them.
+
+        out[i, j] = x[i, index[j]]: all rows i share the index and its check.
+        """
+        written = {root(o) for o in self.op.outputs}
+        if any(isinstance(o, memref.LoadOp) and root(o.memref) in written for o in self.block.ops):
+            return
+        several = [loop for loop in parallel[:-1] if self.sizes[loop] != 1]
+        shared = {loop: self._shared(loop, parallel[-1]) for loop in several}
+        best = max(shared, key=lambda loop: shared[loop], default=None)
+        if best is None or shared[best] < CPU.jammed_shared_ops:
+            return
+        size, most = self.sizes[best], CPU.jammed_rows
+        fitting = (n for n in range(most, 1, -1) if isinstance(size, int) and size % n == 0)
+        self.jam, self.points = best, next(fitting, most)
+
+    def _shared(self, loop: int, last: int) -> int:
+        """Returns how many inputs and ops are the same along `loop`, but not along `last`."""
+        along, both = invariants(self.op, {loop}), invariants(self.op, {loop, last})
+        reads, hoisted = ([i for i in x[0] if self._reads(i)] for x in (along, both))
+        return len(reads) - len(hoisted) + len(along[1]) - len(both[1])
+
     def _erase_fused(self) -> None:
         """Erases the op and those fused with it, with the buffers between them."""
         inputs, output = list(self.op.inputs), self.op.outputs[0]
+        for check in self.checked:
+            check.erase()
         Rewriter.erase_op(self.op)
         if self.fill is not None:
             Rewriter.erase_op(self.fill)
@@ -367,7 +399,8 @@ class Nest:
         """Emits the remaining loops, each after the values that are invariant in it."""
         with self.scope():
             if loops and loops[0] != self.axis and self._moving():
-                self._compute({*loops, *self.reduction}, ivs, at)
+                jammed = {self.jam} if self.jam is not None else set()
+                self._compute({*loops, *self.reduction, *jammed}, ivs, at)
             self._loops(loops, ivs, at)
 
     @contextmanager
@@ -456,11 +489,26 @@ class Nest:
         if not moving:
             return
         self._compute(moving, ivs, at)
+        if moving == {self.jam} or (moving == {self.inner} and self._runs(self.inner)):
+            self._check_once(at)
         if self.producer is not None and self.before is not None:
             rename = self.producer.rename
             theirs = {loop: ivs[ours] for loop, ours in rename.items() if ours in ivs}
             self.before.computed = {}
             self.before._compute({x for x, ours in rename.items() if ours in moving}, theirs, at)
+
+    def _runs(self, loop: int | None) -> bool:
+        """Whether a loop is known to have an iteration."""
+        return loop is not None and isinstance(size := self.sizes[loop], int) and size > 0
+
+    def _check_once(self, at: IndexBuilder) -> None:
+        """Emits asserts that are the same for all jammed rows, and takes them out of the body."""
+        values = {k: v.value for k, v in self.computed.items()}
+        for op in [o for o in self.block.ops if isinstance(o, cf.AssertOp) and o.arg in values]:
+            op.detach()
+            self.checked.append(op)
+        for op in self.checked:
+            at.insert(op.clone(value_mapper=values))
 
     def _compute(self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits the values that are invariant in the loops `moving`."""
@@ -537,18 +585,14 @@ class Nest:
 
     def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
         outputs = len(self.op.outputs)
-        if not self.reduction:
-            accs = [
-                self._read(self.inputs + i, ivs, at, lanes)
-                if self.block.args[self.inputs + i].uses
-                else Lane(self.op.outputs[i], Kind.UNIFORM)
-                for i in range(outputs)
-            ]
-            for i, result in enumerate(self.apply(accs, ivs, at, lanes)):
-                value = materialize(result, lanes, at.insert) if lanes > 1 else result.value
-                self.write(i, value, ivs, at, lanes)
-            return
         places = [self._shifted(ivs, n, at) for n in range(self.points)]
+        if not self.reduction:
+            # All are computed before any is stored: C compilers move no load across a store.
+            values = [self._mapped(place, at, lanes) for place in places]
+            for place, results in zip(places, values, strict=True):
+                for i, value in enumerate(results):
+                    self.write(i, value, place, at, lanes)
+            return
         if self.axis in self.reduction:
             accs = [lane.value for place in places for lane in self._start(place, at, 1)]
             results = reduce_lanes(self, accs, places, at)
@@ -560,6 +604,17 @@ class Nest:
         for number, place in enumerate(places):
             mine = results[number * outputs : (number + 1) * outputs]
             self._finish(mine, place, at, lanes)
+
+    def _mapped(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[SSAValue]:
+        """Emits the body of a nest without reductions; returns what is to be stored."""
+        accs = [
+            self._read(self.inputs + i, ivs, at, lanes)
+            if self.block.args[self.inputs + i].uses
+            else Lane(output, Kind.UNIFORM)
+            for i, output in enumerate(self.op.outputs)
+        ]
+        results = self.apply(accs, ivs, at, lanes)
+        return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
 
     def _shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
         """Returns the induction variables of a jammed iteration."""
