@@ -18,7 +18,7 @@ import numpy as np
 
 import irees
 from irees.backends.common.toolchain import compile_library, runtime_library
-from irees.runtime.program import Program
+from irees.runtime.program import Code, Program
 
 SOURCE = r"""
 #include "irees.h"
@@ -73,7 +73,8 @@ GAPS = (0, 20, 200)
 
 def program() -> Program:
     """`main(count, workgroups, gap)`: nanoseconds of that many kernels, gaps not counted."""
-    return Program(compile_library({"dispatch": SOURCE}), MANIFEST, runtime=runtime_library())
+    code = Code(compile_library({"dispatch": SOURCE}), runtime_library())
+    return Program(code, MANIFEST)
 
 
 Case = tuple[int, int, int]

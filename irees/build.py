@@ -44,6 +44,7 @@ from irees.frontends.imported import Imported
 from irees.frontends.jax import import_jax_program, is_jax
 from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
+from irees.hooks import NO_HOOKS, Hooks
 from irees.integrity import is_patched, record
 from irees.options import Options
 from irees.pipeline import a, device_phases, own_phases, phases, run_phases
@@ -143,13 +144,16 @@ def is_guarded(executable: ExecutableOp) -> bool:
     return isinstance(guarded, IntegerAttr) and guarded.value.data > 0
 
 
-def build_imported(imported: Imported, options: Options, **listeners: Any) -> Built:
+def build_imported(
+    imported: Imported, options: Options, start: str | None, hooks: Hooks = NO_HOOKS
+) -> Built:
     """
-    Builds an imported program, with its signature. A module from a frontend is read from the cache
-    if it was built before, unless there are listeners. A module of the caller is always built.
+    Builds an imported program after phase `start`, with its signature. A module from a frontend is
+    read from the cache if it was built before, unless it is observed or `start` is given. A module
+    of the caller is always built.
     """
-    if imported.signature is None or any(given is not None for given in listeners.values()):
-        built = build(imported.module, options, **listeners)
+    if imported.signature is None or start is not None or hooks.observe:
+        built = build(imported.module, options, start, hooks)
     else:
         built = build_cached(imported.module, options)
     imported.complete(built.manifest, built.constants)
@@ -183,16 +187,19 @@ def blobs_of(module: ModuleOp) -> dict[str, Blob]:
     return found
 
 
-def build(module: ModuleOp, options: Options, **listeners: Any) -> Built:
-    """Lowers a module through all phases, in place, and compiles its texts."""
+def build(
+    module: ModuleOp, options: Options, start: str | None = None, hooks: Hooks = NO_HOOKS
+) -> Built:
+    """Lowers a module through all phases after `start`, in place, and compiles its texts."""
     target, altered = Target.parse(options.target), is_altered(module, options)
     return_updates(module, options)
     defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
     flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
     with LibraryCompiler(**flags, defines=defines) as compiler:
         texts = Texts(target, compiler)
+        hooks = replace(hooks, ready=texts.ready)
         with collect() as remarks:
-            failed = run_phases(get_context(), module, options, ready=texts.ready, **listeners)
+            failed = run_phases(get_context(), module, options, start=start, hooks=hooks)
         for each in remarks:
             tell(each)
         sources = texts.sources(module)
@@ -224,10 +231,10 @@ def is_altered(module: ModuleOp, options: Options) -> bool:
     return not homes <= known or not are_known(options) or is_observed() or is_patched()
 
 
-def build_opened(opened: Opened, options: Options, **listeners: Any) -> Built:
+def build_opened(opened: Opened, options: Options, hooks: Hooks = NO_HOOKS) -> Built:
     """Builds an opened text; records which of its weights the program uses unchanged."""
     module = import_opened(opened)
-    built = build(module, options, **listeners)
+    built = build(module, options, hooks=hooks)
     built.from_source = unchanged_constants(module, opened.blobs)
     return built
 
@@ -354,13 +361,13 @@ def compile_devices(
     options: Options,
     start: str | None = None,
     kept: tuple[str, Opened] | None = None,
-    **listeners: Any,
+    hooks: Hooks = NO_HOOKS,
 ) -> DeviceProgram:
     """
     Compiles a multi-device program: cuts the module into parts, in place, and compiles each part
     for its device. With `kept` (key and opened source), stores the program in the cache.
     """
-    run_phases(get_context(), module, options, start=start, **listeners)
+    run_phases(get_context(), module, options, start=start, hooks=hooks)
     schedule = schedule_of(module, options)
     makers: dict[str, Maker] = {}
     built: dict[str, Built] = {}
@@ -371,7 +378,7 @@ def compile_devices(
             chosen = replace(chosen, passes=())
             makers[name] = partial(_interpreted, reference_program(alone(part), chosen))
             continue
-        built[name] = build(alone(part), chosen, **listeners)
+        built[name] = build(alone(part), chosen, hooks=hooks)
         makers[name] = partial(program_of, built[name])
         if kept is not None:
             built[name].from_source = unchanged_constants(part, kept[1].blobs)
@@ -390,14 +397,14 @@ def _devices_key(opened: Opened, options: Options) -> str:
     return program_key(opened, options, *targets)
 
 
-def compile_devices_text(source: str | Path, options: Options, **listeners: Any) -> DeviceProgram:
+def compile_devices_text(source: str | Path, options: Options, hooks: Hooks) -> DeviceProgram:
     """
-    Compiles MLIR text for several devices, or reads the program from the cache. With listeners,
-    which may change the module, it is always compiled and not stored.
+    Compiles MLIR text for several devices, or reads the program from the cache. If it is observed,
+    and may be changed by that, it is always compiled and not stored.
     """
     opened = open_source(source)
-    if any(listener is not None for listener in listeners.values()):
-        return compile_devices(import_opened(opened), options, **listeners)
+    if hooks.observe:
+        return compile_devices(import_opened(opened), options, hooks=hooks)
     # Compute the key first: decoding the blobs changes their hashes.
     key = _devices_key(opened, options)
     found = find_parts(key, opened.blobs)
@@ -408,13 +415,13 @@ def compile_devices_text(source: str | Path, options: Options, **listeners: Any)
     return device_program(schedule, makers)
 
 
-def lower(module: ModuleOp, options: Options, start: str | None, to: str, **listeners: Any) -> None:
+def lower(module: ModuleOp, options: Options, start: str | None, to: str, hooks: Hooks) -> None:
     """
     Lowers a module up to a phase, in place; after the cut for several devices, lowers each part.
     Raises ArgumentError for an unknown phase.
     """
     if not options.devices:
-        run_phases(get_context(), module, options, start=start, to=to, **listeners)
+        run_phases(get_context(), module, options, start=start, to=to, hooks=hooks)
         return
     cut = [phase.name for phase in device_phases(options)]
     chosen = {name: options_for(spec, options) for name, spec in options.device_specs().items()}
@@ -425,8 +432,8 @@ def lower(module: ModuleOp, options: Options, start: str | None, to: str, **list
     if to not in (known := [*cut, *(name for name in later if name not in cut)]):
         raise ArgumentError(f"no phase {to!r}", hint=f"use one of {', '.join(known)}")
     last = to if to in cut else cut[-1]
-    run_phases(get_context(), module, options, start=start, to=last, **listeners)
+    run_phases(get_context(), module, options, start=start, to=last, hooks=hooks)
     if last != to:
         for name, part in parts_of(module).items():
             part.attributes[PART] = UnitAttr()
-            run_phases(get_context(), part, chosen[name], to=to, **listeners)
+            run_phases(get_context(), part, chosen[name], to=to, hooks=hooks)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from irees.errors import ArgumentError
 from irees.fence import fenced, let_through
 from irees.frontends.mlir import open_source
+from irees.hooks import Announcement, Hooks, Listener
 from irees.limits import budgeted
 from irees.options import Keywords, Options
 from irees.program_cache import find, may_store, program_key, program_of, store
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from irees.backends.reference.backend import ReferenceProgram
     from irees.build import Source
-    from irees.phase import Announcement, Listener
     from irees.runtime.device_program import DeviceProgram
 
 YOUNG_OBJECTS = 200_000
@@ -62,16 +62,16 @@ def rare_collections() -> Generator[None]:
                 gc.set_threshold(*chosen)
 
 
-def compile_text(source: str | Path, options: Options, **listeners: Any) -> Program:
+def compile_text(source: str | Path, options: Options, hooks: Hooks) -> Program:
     """
-    Compiles MLIR text, or reads the program from the cache. With listeners, which may change the
-    module, it is always compiled and not stored.
+    Compiles MLIR text, or reads the program from the cache. If it is observed, and may be changed
+    by that, it is always compiled and not stored.
     """
     opened = open_source(source)
-    if any(listener is not None for listener in listeners.values()):
+    if hooks.observe:
         from irees.build import build_opened
 
-        return program_of(build_opened(opened, options, **listeners))
+        return program_of(build_opened(opened, options, hooks))
     key = program_key(opened, options, Target.parse(options.target))
     if (found := find(key, opened.blobs)) is not None:
         return program_of(found)
@@ -116,11 +116,10 @@ def compile(
     of the callbacks.
     """
     chosen = Options.make(**options)
-    given: dict[str, Any] = {"before": before, "listener": listener, "after": after}
-    listeners = {name: f if f is None else let_through(f) for name, f in given.items()}
+    hooks = Hooks(*(f if f is None else let_through(f) for f in (before, listener, after)))
     arguments = {"inputs": inputs, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
     with budgeted(chosen.limit_overrides()):
-        made = _compiled(source, chosen, to, start, listeners, arguments)
+        made = _compiled(source, chosen, to, start, hooks, arguments)
     if isinstance(made, Program) and start is None:
         made.origin = Origin.of(source, arguments, chosen.keywords())
     return made
@@ -131,28 +130,29 @@ def _compiled(
     chosen: Options,
     to: str | None,
     start: str | None,
-    listeners: dict[str, Any],
+    hooks: Hooks,
     arguments: dict[str, Any],
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
     whole_text = isinstance(source, str | Path) and to is None and start is None
-    if whole_text and not chosen.devices and chosen.target != "reference":
-        return compile_text(source, chosen, **listeners)
+    interpreted = chosen.target == "reference" and not chosen.devices
+    if whole_text and not chosen.devices and not interpreted:
+        return compile_text(source, chosen, hooks)
     from irees import build
 
     if whole_text and chosen.devices:
-        return build.compile_devices_text(source, chosen, **listeners)
-    if chosen.target == "reference" and not chosen.devices and (to or start) is not None:
+        return build.compile_devices_text(source, chosen, hooks)
+    if interpreted and (to or start) is not None:
         raise ArgumentError(
             "target=reference interprets the source and has no phases",
             hint="omit the phase, or use another target",
         )
     imported = build.import_source(source, **arguments)
     module = imported.module
-    if chosen.target == "reference" and not chosen.devices:
+    if interpreted:
         return build.reference_program(module, chosen, imported)
     if to is not None:
-        build.lower(module, chosen, start, to, **listeners)
+        build.lower(module, chosen, start, to, hooks)
         return module
     if chosen.devices:
-        return build.compile_devices(module, chosen, start, **listeners)
-    return program_of(build.build_imported(imported, chosen, start=start, **listeners))
+        return build.compile_devices(module, chosen, start, hooks=hooks)
+    return program_of(build.build_imported(imported, chosen, start, hooks))

@@ -189,19 +189,7 @@ class Options:
         names = self.disable_pass
         if not are_names(names):
             raise ArgumentError(f"disable_pass is {names!r}, but must be a sequence of names")
-        folder = self.trace_dispatch_tensors
-        if not isinstance(folder, bool | str) or folder == "":
-            raise ArgumentError(
-                f"trace_dispatch_tensors is {folder!r}, but must be True, False or a folder"
-            )
-        if not isinstance(self.time_dispatches, bool):
-            raise ArgumentError(f"time_dispatches is {self.time_dispatches!r}, but must be a bool")
-        if self.time_dispatches and (folder or self.target == "reference"):
-            other = "trace_dispatch_tensors" if folder else "target=reference"
-            raise ArgumentError(
-                f"time_dispatches and {other} exclude each other",
-                hint="compile the program twice",
-            )
+        self._check_tracing()
         limit = self.rewrite_limit
         if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise ArgumentError(
@@ -215,6 +203,21 @@ class Options:
         self._check_plugins()
         self._check_stages()
         object.__setattr__(self, "devices", canonical_devices(self.devices))
+
+    def _check_tracing(self) -> None:
+        folder = self.trace_dispatch_tensors
+        if not isinstance(folder, bool | str) or folder == "":
+            raise ArgumentError(
+                f"trace_dispatch_tensors is {folder!r}, but must be True, False or a folder"
+            )
+        if not isinstance(self.time_dispatches, bool):
+            raise ArgumentError(f"time_dispatches is {self.time_dispatches!r}, but must be a bool")
+        if self.time_dispatches and (folder or self.target == "reference"):
+            other = "trace_dispatch_tensors" if folder else "target=reference"
+            raise ArgumentError(
+                f"time_dispatches and {other} exclude each other",
+                hint="compile the program twice",
+            )
 
     def _check_plugins(self) -> None:
         names = self.plugins

@@ -5,7 +5,7 @@ A phase: a named list of passes, and the dialects that may remain after it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -17,16 +17,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
 from irees.errors import InternalError, IreesError, UnsupportedError, describe_location
+from irees.hooks import NO_HOOKS, Hooks
 from irees.interfaces import model_of
 from irees.remarks import made_progress
 from irees.verification import verify
-
-Listener = Callable[[str, ModuleOp, float], None]
-"""Called after each pass with its name, the module and its run time in seconds."""
-Announcement = Callable[[str, ModuleOp], None]
-"""Called before each pass with its name and the module."""
-Ready = Callable[[ModuleOp, ExecutableOp], None]
-"""Called with the program and one of its executables, once all passes of a phase ran on it."""
 
 
 class PassError(InternalError):
@@ -72,9 +66,7 @@ class Phase:
         self,
         ctx: Context,
         module: ModuleOp,
-        listener: Listener | None = None,
-        before: Announcement | None = None,
-        ready: Ready | None = None,
+        hooks: Hooks = NO_HOOKS,
         *,
         without: Collection[str] = (),
         verify_each: bool = False,
@@ -87,7 +79,7 @@ class Phase:
         """
 
         def apply(part: ModuleOp) -> None:
-            self._apply(ctx, part, listener, before, without, verify_each)
+            self._apply(ctx, part, hooks, without, verify_each)
 
         if not self.each_executable:
             apply(module)
@@ -95,24 +87,23 @@ class Phase:
             for executable in [o for o in module.body.block.ops if isinstance(o, ExecutableOp)]:
                 with alone(executable) as part:
                     apply(part)
-                if ready is not None:
-                    ready(module, executable)
+                if hooks.ready is not None:
+                    hooks.ready(module, executable)
         self.check(module)
 
     def _apply(
         self,
         ctx: Context,
         module: ModuleOp,
-        listener: Listener | None,
-        before: Announcement | None,
+        hooks: Hooks,
         without: Collection[str],
         verify_each: bool,
     ) -> None:
         for each in self.passes:
             if each.name in without:
                 continue
-            if before is not None:
-                before(each.name, module)
+            if hooks.before is not None:
+                hooks.before(each.name, module)
             start = time.perf_counter()
             try:
                 each.apply(ctx, module)
@@ -125,8 +116,8 @@ class Phase:
             except Exception as error:
                 raise PassError(each.name, error) from error
             made_progress(each.name)
-            if listener is not None:
-                listener(each.name, module, time.perf_counter() - start)
+            if hooks.listener is not None:
+                hooks.listener(each.name, module, time.perf_counter() - start)
 
     def check(self, module: ModuleOp) -> None:
         """Raises InternalError for invalid IR, `fault` for an op of a dialect not in `leaves`."""

@@ -21,10 +21,11 @@ from irees.accelerators import accelerator
 from irees.dialects.irees_target import assign_target, drop_target
 from irees.dialects.resources import publish_resources
 from irees.errors import ArgumentError, InternalError, PluginError, UnsupportedError
+from irees.hooks import NO_HOOKS, Hooks
 from irees.insertion import insertions_of
 from irees.layers import shorten
 from irees.options import Options
-from irees.phase import Announcement, Listener, Phase, Ready
+from irees.phase import Phase
 from irees.places import PART, InsertedPass, inserted_passes, is_optional, with_insertions
 from irees.remarks import collect, remark, tell
 from irees.rewrites import is_observed, limited
@@ -301,17 +302,13 @@ def run_phases(
     *,
     start: str | None = None,
     to: str | None = None,
-    before: Announcement | None = None,
-    listener: Listener | None = None,
-    after: Listener | None = None,
-    ready: Ready | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> frozenset[str]:
     """
     Runs the pipeline on a module in place, from after phase `start` through phase `to`. Returns the
     optional passes that failed and were skipped.
 
-    Calls `before` and `listener` around every pass, `after` after every phase, and `ready` for
-    every finished executable; some twice if the pipeline restarts without a failed pass. Raises
+    Calls some of the hooks twice if the pipeline restarts without a failed pass. Raises
     ArgumentError for an unknown phase, or for a pass that cannot be disabled.
     """
     part = module.attributes.pop(PART, None) is not None
@@ -320,7 +317,7 @@ def run_phases(
     optional = optional_passes(options)
     target = Target.parse(options.target)
     assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
-    whole = (part, start, to, before, listener, after) == (False, *[None] * 5)
+    whole = (part, start, to, hooks.observe) == (False, None, None, False)
     disabled = disabled_passes(options, target)
     without, verify_each, pristine = set(disabled), False, None
     while True:
@@ -332,9 +329,9 @@ def run_phases(
                     rest, pristine = lower_short(ctx, module, rest, flags, pristine)
                 pristine = pristine or module.clone()
                 for phase in rest:
-                    phase.run(ctx, module, listener, before, ready, **flags)
-                    if after is not None:
-                        after(phase.name, module, 0.0)
+                    phase.run(ctx, module, hooks, **flags)
+                    if hooks.after is not None:
+                        hooks.after(phase.name, module, 0.0)
             drop_target(module)
             return frozenset(without.difference(disabled))
         except InternalError as error:

@@ -32,7 +32,7 @@ from irees.plugins import active
 from irees.runtime.alignment import CACHE_LINE, aligned_rooms
 from irees.runtime.cache import default_cache, digest_of, key_of
 from irees.runtime.dtypes import numpy_dtype
-from irees.runtime.program import Program
+from irees.runtime.program import Code, Program
 from irees.runtime.services import Services
 from irees.target import Target
 
@@ -217,12 +217,5 @@ def find_parts(
 
 def program_of(built: Built, services: Services | None = None) -> Program:
     """Creates the callable program, on the services of a device or of the process."""
-    return Program(
-        built.library,
-        built.manifest,
-        built.constants,
-        runtime=runtime_library(),
-        sources=built.texts,
-        cubins=built.cubins,
-        services=services,
-    )
+    code = Code(built.library, runtime_library(), built.texts, built.cubins)
+    return Program(code, built.manifest, built.constants, services=services)

@@ -20,6 +20,7 @@ from irees import build
 from irees.dialects import get_context
 from irees.errors import ArgumentError, InternalError
 from irees.frontends.mlir import import_mlir
+from irees.hooks import Hooks
 from irees.options import Options
 from irees.pipeline import OPTIONAL, PHASES, phases, run_phases
 from irees.remarks import collect
@@ -857,8 +858,7 @@ def test_beyond_the_limit_no_optional_pass_changes_anything(name):
             get_context(),
             import_mlir(PROGRAMS[name][0]),
             Options(rewrite_limit=limit),
-            before=lambda pass_name, module: before.append(text_of(module)),
-            listener=after,
+            hooks=Hooks(lambda pass_name, module: before.append(text_of(module)), listener=after),
         )
         # What is not counted would show at 0.
         assert set(changed) <= {r.pass_name for r in rewrites[:limit]}

@@ -12,6 +12,7 @@ import irees
 from irees.build import import_source
 from irees.dialects import get_context
 from irees.errors import InternalError, UnsupportedError
+from irees.hooks import Hooks
 from irees.options import Options
 from irees.pipeline import run_phases
 
@@ -33,7 +34,7 @@ def test_ops_of_kernels_have_a_place_in_the_source(name, target, least):
         ]
 
     module = import_source(EXAMPLES / f"{name}.mlir").module
-    run_phases(get_context(), module, Options(target=target), after=after)
+    run_phases(get_context(), module, Options(target=target), hooks=Hooks(after=after))
     shares = {phase: sum(located) / len(located) for phase, located in found.items()}
     assert shares["codegen"] >= least, shares
     assert shares["global-opt"] >= 0.9, shares

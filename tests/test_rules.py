@@ -27,7 +27,7 @@ and what they import from there, but for what three or more passes share.
 SHARED_BY = 3
 """Passes that import a file, from which on one need not read it to change one of them."""
 
-SCHEMA = ("lowers",)
+SCHEMA = ("lowers", "infers", "decomposes", "decomposes_named")
 """Decorators whose functions have parameters that somebody else has chosen."""
 
 TENSOR_PHASES = ("input", "global_opt", "dispatch_creation", "devices", "iree")
@@ -74,7 +74,7 @@ def parameters(function: Function) -> int:
     """
     Returns the number of parameters without `self` and `cls`.
 
-    Those of a lowering are the arguments of PyTorch's schema.
+    Those of a lowering, shape rule or decomposition are the arguments of PyTorch's schema.
     """
     if any(
         isinstance(x, ast.Call) and ast.unparse(x.func) in SCHEMA for x in function.decorator_list

@@ -33,6 +33,7 @@ LAYERS = (
         "pipeline",
         "layers",
         "phase",
+        "hooks",
         "universe",
         "compiler",
         "build",

@@ -149,6 +149,18 @@ def _key(form: Linear) -> frozenset[tuple[Hashable, int]]:
     return frozenset(form.terms)
 
 
+def _fewest_pairs(rows: Iterable[Linear]) -> tuple[Hashable, int]:
+    """Returns the unknown whose elimination makes the fewest inequalities, and their number."""
+    above: dict[Hashable, int] = {}
+    below: dict[Hashable, int] = {}
+    for row in rows:
+        for unknown, factor in row.terms:
+            table = above if factor > 0 else below
+            table[unknown] = table.get(unknown, 0) + 1
+    pairs = {u: above.get(u, 0) * below.get(u, 0) for u in (*above, *below)}
+    return min(pairs.items(), key=lambda item: item[1])
+
+
 def contradictory(facts: Sequence[Linear]) -> bool:
     """Whether the facts are proved to have no integer solution with all of them >= 0."""
     best: dict[frozenset[tuple[Hashable, int]], Linear] = {}
@@ -168,15 +180,8 @@ def contradictory(facts: Sequence[Linear]) -> bool:
         return True
     while best:
         rows = list(best.values())
-        above: dict[Hashable, int] = {}
-        below: dict[Hashable, int] = {}
-        for row in rows:
-            for unknown, factor in row.terms:
-                table = above if factor > 0 else below
-                table[unknown] = table.get(unknown, 0) + 1
-        unknowns = {**above, **below}
-        victim = min(unknowns, key=lambda u: above.get(u, 0) * below.get(u, 0))
-        if above.get(victim, 0) * below.get(victim, 0) > MAX_INEQUALITIES:
+        victim, pairs = _fewest_pairs(rows)
+        if pairs > MAX_INEQUALITIES:
             return False
         best = {}
         lower: list[tuple[Linear, int]] = []

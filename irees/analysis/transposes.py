@@ -9,6 +9,8 @@ loops must be tiled, so that each cache line is used completely before its evict
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineDimExpr, AffineMap
@@ -25,21 +27,18 @@ def crossing_loops(op: linalg.GenericOp) -> tuple[int, int] | None:
         return None
     indexing = [m.data for m in op.indexing_maps]
     inputs, outputs = indexing[: len(op.inputs)], indexing[len(op.inputs) :]
-    lasts = {m.results[-1].position for m in outputs if _ends_in_loop(m)}
-    if len(lasts) != 1 or not all(_ends_in_loop(m) for m in outputs):
+    lasts = _last_loops(outputs)
+    if lasts is None or len(lasts) != 1:
         return None
     (along,) = lasts
-    across: set[int] = set()
-    for position, mapping in enumerate(inputs):
-        if not op.body.block.args[position].uses or along not in mapping.used_dims():
-            continue
-        last = mapping.results[-1]
-        if isinstance(last, AffineDimExpr) and last.position != along:
-            across.add(last.position)
-        elif not isinstance(last, AffineDimExpr):
-            return None
-    return (across.pop(), along) if len(across) == 1 else None
+    read = [m for m, argument in zip(inputs, op.body.block.args, strict=False) if argument.uses]
+    lasts = _last_loops([m for m in read if along in m.used_dims()])
+    across = None if lasts is None else lasts - {along}
+    return (*across, along) if across is not None and len(across) == 1 else None
 
 
-def _ends_in_loop(mapping: AffineMap) -> bool:
-    return bool(mapping.results) and isinstance(mapping.results[-1], AffineDimExpr)
+def _last_loops(maps: Iterable[AffineMap]) -> set[int] | None:
+    """Returns the loops of the last dims of operands, None if one is not a loop."""
+    lasts = [m.results[-1] if m.results else None for m in maps]
+    loops = {e.position for e in lasts if isinstance(e, AffineDimExpr)}
+    return loops if all(isinstance(e, AffineDimExpr) for e in lasts) else None

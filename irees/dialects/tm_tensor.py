@@ -163,11 +163,8 @@ class ScatterOp(IRDLOperation):
         if depth == DYNAMIC_INDEX:
             raise VerifyException("expected index depth is static")
         dims = self.dimension_map.get_values()
-        if (
-            len(dims) != depth
-            or len(set(dims)) != depth
-            or any(not 0 <= d < len(original) for d in dims)
-        ):
+        different = len(dims) == len(set(dims)) == depth
+        if not different or not set(dims) <= set(range(len(original))):
             raise VerifyException("dimension map is invalid")
         if not updates:
             raise VerifyException("expected update value to be at least rank 1")

@@ -338,14 +338,8 @@ class Sequential:
         self.attributes = {n: _attribute(graph, n) for n in nodes if n.op == "get_attr"}
         self.output = next(n for n in nodes if n.op == "output").args[0]
         self.steps = [(part, self._compiled(part, options)) for part in parts]
-        last: dict[Any, int] = {}
-        for number, part in enumerate(parts):
-            last.update(dict.fromkeys(part.inputs, number))
         kept = {n for n in nodes if any(u.op == "output" for u in n.users)}
-        self.dying = [
-            [n for n, at in last.items() if at == number and n not in kept]
-            for number in range(len(parts))
-        ]
+        self.dying = _last_reads(parts, kept)
 
     def _compiled(self, part: Part, options: BackendOptions) -> Callable[..., Any] | None:
         if part.module is None:
@@ -376,6 +370,17 @@ class Sequential:
         for node in part.nodes:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: env[n])
             env[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+def _last_reads(parts: Sequence[Part], kept: set[Any]) -> list[list[Any]]:
+    """Returns the nodes, except those in `kept`, that no part after each part reads."""
+    last: dict[Any, int] = {}
+    for number, part in enumerate(parts):
+        last.update(dict.fromkeys(part.inputs, number))
+    return [
+        [n for n, at in last.items() if at == number and n not in kept]
+        for number in range(len(parts))
+    ]
 
 
 def _attribute(module: Any, node: torch.fx.Node) -> Any:

@@ -8,6 +8,7 @@ rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
 
@@ -34,13 +35,41 @@ def _digits(number: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
     return found
 
 
+@dataclass(frozen=True)
+class _Gather:
+    """How an im2col indexes the image: the attributes of its name."""
+
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    batch_pos: Sequence[int]
+    m_pos: Sequence[int]
+    k_pos: Sequence[int]
+    input_k_perm: Sequence[int]
+
+    def places(self, coordinates: Sequence[np.ndarray], rank: int) -> dict[int, np.ndarray]:
+        """Returns the place in each dim of the padded image, by coordinates of batch, M and K."""
+        batch, m = self.batch_pos, self.m_pos
+        lead, rows = coordinates[: len(batch)], coordinates[len(batch) :][: len(m)]
+        columns = coordinates[len(batch) + len(m) :]
+        columns = [columns[self.input_k_perm.index(i)] for i in range(len(columns))]
+        inner = [d for d in range(rank) if d not in batch]
+        window = iter([c for d, c in zip(inner, columns, strict=True) if d in m])
+        channel = iter([c for d, c in zip(inner, columns, strict=True) if d not in m])
+        found: dict[int, np.ndarray] = dict(zip(batch, lead, strict=True))
+        for d, row, stride, dilation in zip(m, rows, self.strides, self.dilations, strict=True):
+            found[d] = row * stride + next(window) * dilation
+        for d in self.k_pos:
+            found[d] = next(channel)
+        return found
+
+
 @implements("iree_linalg_ext.im2col")
 def _im2col(machine: Machine, op: Operation) -> Prepared:
     """Gathers the image element of each matrix element."""
     assert isinstance(op, Im2colOp)
     operands = Operands(op)
-    names = ("strides", "dilations", "batch_pos", "m_pos", "k_pos", "input_k_perm", "output_perm")
-    strides, dilations, batch, m_pos, k_pos, k_perm, perm = (list(numbers(op, n)) for n in names)
+    gather = _Gather(*(list(numbers(op, each.name)) for each in fields(_Gather)))
+    perm = list(numbers(op, "output_perm"))
 
     def run(*args: Any):
         b = operands.bind(args)
@@ -60,17 +89,7 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
             zip(sizes("offsets", len(shape)), groups, strict=True)
         ):
             coordinates += _digits(at[perm.index(canonical)] + offset, group)
-        lead, rows = coordinates[: len(batch)], coordinates[len(batch) :][: len(m_pos)]
-        columns = coordinates[len(batch) + len(m_pos) :]
-        columns = [columns[k_perm.index(i)] for i in range(len(columns))]
-        inner = [d for d in range(source.ndim) if d not in batch]
-        window = iter([c for d, c in zip(inner, columns, strict=True) if d in m_pos])
-        channel = iter([c for d, c in zip(inner, columns, strict=True) if d not in m_pos])
-        places: dict[int, np.ndarray] = dict(zip(batch, lead, strict=True))
-        for d, row, stride, dilation in zip(m_pos, rows, strides, dilations, strict=True):
-            places[d] = row * stride + next(window) * dilation
-        for d in k_pos:
-            places[d] = next(channel)
+        places = gather.places(coordinates, source.ndim)
         low = sizes("input_pad_low", source.ndim)
         inside = np.ones(shape, bool)
         for d, n in enumerate(source.shape):

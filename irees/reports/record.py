@@ -30,6 +30,7 @@ from irees.dialects.flow import DispatchOp, ExecutableOp
 from irees.dialects.stream import CmdDispatchOp
 from irees.errors import describe_location
 from irees.frontends.mlir import print_module
+from irees.hooks import Hooks
 from irees.options import Options
 from irees.pipeline import run_phases
 from irees.remarks import collect
@@ -169,8 +170,8 @@ def recorded(module: ModuleOp, options: Options) -> dict[str, Any]:
     recorder = Recorder()
     recorder.start(module)
     with collect() as remarks, watch_rewrites() as applied:
-        hooks = {"listener": recorder.listener(applied), "after": recorder.after}
-        run_phases(get_context(), module, options, **hooks)
+        hooks = Hooks(listener=recorder.listener(applied), after=recorder.after)
+        run_phases(get_context(), module, options, hooks=hooks)
     begin = time.perf_counter()
     with marking():
         sources = print_program(module, (c if target.gpu is None else cuda).BACKEND)

@@ -30,7 +30,7 @@ from irees.fence import fenced
 from irees.runtime.alignment import CACHE_LINE, aligned_room
 from irees.runtime.device_program import DeviceProgram
 from irees.runtime.files import path_of, write_whole
-from irees.runtime.program import Program
+from irees.runtime.program import Code, Program
 from irees.runtime.services import Services
 from irees.runtime.signature import STATE
 
@@ -177,11 +177,9 @@ def is_artifact(path: str | Path) -> bool:
 def _program(members: dict[str, memoryview], services: Services | None = None) -> Program:
     manifest = _manifest(members)
     constants = _unpack(manifest.pop("constant_data", {}), members["constants.bin"])
-    return Program(
+    code = Code(
         bytes(members["program.so"]),
-        manifest,
-        constants,
-        runtime=bytes(members["runtime.so"]),
+        bytes(members["runtime.so"]),
         sources={
             name.removeprefix("sources/").rpartition(".")[0]: bytes(text).decode(errors="replace")
             for name, text in members.items()
@@ -192,8 +190,8 @@ def _program(members: dict[str, memoryview], services: Services | None = None) -
             for name, image in members.items()
             if name.startswith("cubins/")
         },
-        services=services,
     )
+    return Program(code, manifest, constants, services=services)
 
 
 def _manifest(members: dict[str, memoryview]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from irees.runtime.devices import LocalDevice, parse_specs, place_of, share_out
 from irees.runtime.entry import main_function
 from irees.runtime.events import Event
 from irees.runtime.program import Program, to_torch
-from irees.runtime.schedule import Constant, FunctionSchedule, Import, Run, Schedule
+from irees.runtime.schedule import Constant, Edge, End, FunctionSchedule, Import, Run, Schedule
 from irees.runtime.services import Services
 
 OnError = Literal["raise", "yield"]
@@ -157,13 +157,18 @@ class DeviceFunction:
             end = block.end
             if not end.edges:
                 return Begun([values[number] for number in end.returned], done, arguments)
-            edge = end.edges[0]
-            if end.condition is not None:
-                owner, handle = values[end.condition]
-                chosen = handle if owner is None else owner.fetch(handle)
-                edge = end.edges[0 if chosen else 1]
+            edge = _taken(end, values)
             block = self.schedule.blocks[edge.block]
             values.update(zip(block.arguments, [values[number] for number in edge.values]))
+
+
+def _taken(end: End, values: Mapping[int, tuple[Any, Any]]) -> Edge:
+    """Returns the edge that a branch takes; waits for its condition."""
+    if end.condition is None:
+        return end.edges[0]
+    owner, handle = values[end.condition]
+    chosen = handle if owner is None else owner.fetch(handle)
+    return end.edges[0 if chosen else 1]
 
 
 def _as_declared(value: Any, spec: TensorSpec | ScalarSpec) -> Any:

@@ -8,7 +8,7 @@ dispatch is compared to the peak of FMAs, a bandwidth-bound one to the bandwidth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -80,14 +80,15 @@ def checked_kernels(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for name, kinds in _FIELDS.items():
             if name in kernel and not isinstance(kernel[name], kinds):
                 raise ParseError(f"the manifest's {name!r} of a kernel must be {kinds[0].__name__}")
-        for config in kernel.get("configs") or ():
-            if not isinstance(config, Mapping) or not all(map(_is_sizes, config.items())):
-                raise ParseError("the manifest's 'configs' of a kernel must be objects with sizes")
-        if not all(isinstance(n, int) for n in (kernel.get("accesses") or {}).values()):
-            raise ParseError("the manifest's 'accesses' of a kernel must be numbers")
-        if not all(isinstance(line, str) for line in kernel.get("remarks") or ()):
-            raise ParseError("the manifest's 'remarks' of a kernel must be texts")
+        for name, (fits, what) in _ELEMENTS.items():
+            found = kernel.get(name) or ()
+            if not all(map(fits, found.values() if isinstance(found, dict) else found)):
+                raise ParseError(f"the manifest's {name!r} of a kernel must be {what}")
     return kernels
+
+
+def _is_config(config: Any) -> bool:
+    return isinstance(config, Mapping) and all(map(_is_sizes, config.items()))
 
 
 def _is_sizes(field: tuple[str, Any]) -> bool:
@@ -96,6 +97,14 @@ def _is_sizes(field: tuple[str, Any]) -> bool:
         whole = isinstance(value, list | tuple) and all(isinstance(size, int) for size in value)
         return whole or value is None
     return name != "group" or isinstance(value, int)
+
+
+_ELEMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "configs": (_is_config, "objects with sizes"),
+    "accesses": (lambda count: isinstance(count, int), "numbers"),
+    "remarks": (lambda line: isinstance(line, str), "texts"),
+}
+"""What the elements of a field of a kernel must be, as a predicate and in words."""
 
 
 def _dispatch(

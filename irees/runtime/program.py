@@ -12,6 +12,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from html import escape
 from math import prod
 from pathlib import Path
@@ -272,6 +273,20 @@ class Function:
         return _trap_error(self._traps[status - 1], list(frame.trap))
 
 
+@dataclass(frozen=True)
+class Code:
+    """The code of a program."""
+
+    library: bytes
+    """The shared library with the host program and the kernels of the CPU."""
+    runtime: bytes
+    """The shared library of the runtime that the program was built for."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The C and CUDA texts, by name."""
+    cubins: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """The compiled CUDA kernels, by the names of their texts."""
+
+
 class Program:
     """
     A compiled program. `program(...)` calls `main`, or the only public function;
@@ -285,20 +300,17 @@ class Program:
     @fenced
     def __init__(
         self,
-        library: bytes,
+        code: Code,
         manifest: Mapping[str, Any],
         constants: Mapping[str, Any] | None = None,
         *,
-        runtime: bytes,
-        sources: Mapping[str, str] | None = None,
-        cubins: Mapping[str, bytes] | None = None,
         services: Services | None = None,
     ):
         self.manifest = dict(manifest)
-        self.image = library
-        self.runtime_image = runtime
-        self.sources = dict(sources or {})
-        self.cubins = dict(cubins or {})
+        self.image = code.library
+        self.runtime_image = code.runtime
+        self.sources = dict(code.sources)
+        self.cubins = dict(code.cubins)
         info = ProgramInfo.read(self.manifest)
         if missing := info.target.missing_features():
             raise UnsupportedError(
@@ -306,23 +318,12 @@ class Program:
                 hint="compile it again on this machine, or with target=cpu:generic",
             )
         self.target_kind = info.target.kind
-        self.services = services or load_services(runtime)
-        self.library = Library(library)
+        self.services = services or load_services(code.runtime)
+        self.library = Library(code.library)
         self.device: CudaDevice | None = None
         if info.target.kind == "cuda":
             self.device = CudaDevice(info.target, info.launches, self.cubins, self.services)
-        self.tracer: Tracer | DispatchTimer | None = None
-        keys = [trace.key for trace in info.traces]
-        if info.timed:
-            self.tracer = (
-                DispatchTimer(keys, self.services)
-                if self.device is None
-                else DeviceTimer(keys, self.device)
-            )
-        elif info.traces:
-            self.tracer = Tracer(info.traces, info.trace_directory)
-            if self.device is not None:
-                self.tracer.fetch = self.device.fetch
+        self.tracer = _tracer(info, self.device, self.services)
         self.constants = placed({name: _constant(data) for name, data in (constants or {}).items()})
         self.functions = {entry.name: Function(entry, self) for entry in info.functions}
         self._main = sole_function(self.functions)
@@ -522,6 +523,21 @@ def measured(function: Function, inputs: Sequence[Any]) -> Times:
             "the program does not time its dispatches", hint="compile it with time_dispatches=True"
         )
     return function.tracer.measure(lambda: function(*inputs))
+
+
+def _tracer(
+    info: ProgramInfo, device: CudaDevice | None, services: Services
+) -> Tracer | DispatchTimer | None:
+    """Returns what times or records the dispatches of a program; None unless compiled for it."""
+    if info.timed:
+        keys = [trace.key for trace in info.traces]
+        return DispatchTimer(keys, services) if device is None else DeviceTimer(keys, device)
+    if not info.traces:
+        return None
+    tracer = Tracer(info.traces, info.trace_directory)
+    if device is not None:
+        tracer.fetch = device.fetch
+    return tracer
 
 
 def _constant(data: Any) -> np.ndarray[Any, Any]:

@@ -34,6 +34,12 @@ Tree = Any
 """A leaf or a node, as JSON."""
 
 _SEQUENCES: dict[str, type] = {"tuple": tuple, "list": list, "deque": collections.deque}
+_ACCEPTED: dict[str, tuple[type, ...]] = {
+    "tuple": (tuple, list),
+    "list": (list, tuple),
+    "deque": (collections.deque,),
+}
+"""The types that a caller may pass for a sequence: a list is as good as a tuple."""
 _MAPPINGS: dict[str, type] = {
     "dict": dict,
     "ordered_dict": collections.OrderedDict,
@@ -180,11 +186,7 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
     """The children of an object, one per child of the node. Raises ArgumentError."""
     kind, children = tree["kind"], tree.get("children", ())
     if kind in _SEQUENCES:
-        if not isinstance(value, _SEQUENCES[kind]) and not (
-            isinstance(value, list | tuple) and kind in ("list", "tuple")
-        ):
-            raise _mismatch(path, f"a {kind} of {len(children)}", value)
-        if len(value) != len(children):
+        if not isinstance(value, _ACCEPTED[kind]) or len(value) != len(children):
             raise _mismatch(path, f"a {kind} of {len(children)}", value)
         return list(value)
     if kind in _MAPPINGS:
@@ -193,7 +195,12 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
                 path, f"a dict with the keys {', '.join(map(repr, tree['keys']))}", value
             )
         return [value[key] for key in tree["keys"]]
-    fields = tree["fields"]
+    return _field_values(tree, value, path)
+
+
+def _field_values(tree: Tree, value: Any, path: str) -> list[Any]:
+    """The fields of a `named` or `object` node, also of a tuple or a dict. Raises ArgumentError."""
+    kind, fields = tree["kind"], tree["fields"]
     if kind == "object" and (why := changed(value, tree["rest"])) is not None:
         raise ArgumentError(
             f"{path} is a {type(value).__name__} whose {why}",

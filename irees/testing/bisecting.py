@@ -31,6 +31,7 @@ from irees.dialects.flow import ExecutableOp
 from irees.dialects.signature import written_results
 from irees.errors import ArgumentError, InternalError, RuntimeTrap
 from irees.frontends.mlir import print_module
+from irees.hooks import Hooks
 from irees.interpreters import Interpreter
 from irees.interpreters.values import MemRef
 from irees.options import Options
@@ -307,7 +308,8 @@ class Bisection:
                 with suppress(StopIteration):
                     current[0] = next(todo)
 
-            failed = run_phases(get_context(), module, self.options, listener=listener, after=after)
+            hooks = Hooks(listener=listener, after=after)
+            failed = run_phases(get_context(), module, self.options, hooks=hooks)
         if failed:
             # `run_phases` dropped the failed passes and restarted: record the steps anew.
             self.log.append(f"left out, because they fail: {', '.join(sorted(failed))}")
@@ -327,7 +329,7 @@ class Bisection:
         if steps:
             options = replace(self.options, rewrite_limit=limit)
             with suppress(_Stopped):
-                run_phases(get_context(), module, options, listener=listener)
+                run_phases(get_context(), module, options, hooks=Hooks(listener=listener))
         return module
 
     def _verdict(self, steps: int, limit: int | None = None) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,32 @@ def suffix(op: str, element: str) -> str:
     return f"arith.{op}"
 
 
+def draw_reduced(w: Writer, rank: int) -> list[bool]:
+    """Draws which dims are reduced: at least one."""
+    reduced = [w.flag() for _ in range(rank)]
+    if not any(reduced):
+        reduced[-1] = True
+    return reduced
+
+
+def draw_reducer(w: Writer, body: Body, terms: int) -> tuple[str, Scalar]:
+    """
+    Draws the op that reduces a body's last scalar, over that many terms. If a sum of floats would
+    not be exact, clamps the scalar, or takes a maximum.
+    """
+    scalar = body.scalars[-1]
+    if scalar.element not in FLOATS:
+        return w.pick(REDUCERS["integer"]), scalar
+    names = REDUCERS["float"]
+    op = w.pick(names[1:] if w.special else names)
+    limit = EXACT_LIMIT[scalar.element]
+    if op != "add" or scalar.bound * terms <= limit:
+        return op, scalar
+    if terms > limit:
+        return "maximumf", scalar
+    return op, body.clamp(scalar, 1.0 if 3.0 * terms > limit else 3.0)
+
+
 @builder
 def reduction(w: Writer) -> list[Value]:
     """A generic that reduces some dims, after an optional elementwise step."""
@@ -143,27 +170,12 @@ def reduction(w: Writer) -> list[Value]:
     if not source.dims:
         return elementwise(w)
     rank = len(source.dims)
-    reduced = [w.flag() for _ in range(rank)]
-    if not any(reduced):
-        reduced[-1] = True
-    terms = 1
-    for flag, dim in zip(reduced, source.dims, strict=True):
-        terms *= dim.size if flag else 1
+    reduced = draw_reduced(w, rank)
+    terms = prod(d.size for flag, d in zip(reduced, source.dims, strict=True) if flag)
     body = Body(w, [Scalar("", source.element, source.bound, source.tolerance)])
     if w.flag():
         body.step(rank)
-    scalar = body.scalars[-1]
-    names = REDUCERS["float" if scalar.element in FLOATS else "integer"]
-    if w.special and scalar.element in FLOATS:
-        names = names[1:]
-    op = w.pick(names)
-    if scalar.element in FLOATS and op == "add":
-        limit = EXACT_LIMIT[scalar.element]
-        if scalar.bound * max(terms, 1) > limit:
-            if max(terms, 1) > limit:
-                op = "maximumf"
-            else:
-                scalar = body.clamp(scalar, 1.0 if 3.0 * terms > limit else 3.0)
+    op, scalar = draw_reducer(w, body, max(terms, 1))
     kept = [d for flag, d in zip(reduced, source.dims, strict=True) if not flag]
     start = START[op](scalar.element)
     output = w.filled(scalar.element, kept, start)
@@ -208,18 +220,23 @@ def transpose(w: Writer) -> list[Value]:
     return [w.define(value, text)]
 
 
-@builder
-def matmul(w: Writer) -> list[Value]:
-    """A contraction of two values that share a dim, as linalg.generic or a named op."""
-    pairs = [
+def contractible(values: Sequence[Value]) -> list[tuple[Value, Value, int, int]]:
+    """Returns the pairs of matrices of one type that share a dim, each with the dim of both."""
+    return [
         (a, b, i, j)
-        for a in w.values[::-1]
-        for b in w.values[::-1]
+        for a in values
+        for b in values
         if a.element == b.element and len(a.dims) == len(b.dims) == 2 and a.element != "i1"
         for i in range(2)
         for j in range(2)
         if a.dims[i] == b.dims[j]
     ]
+
+
+@builder
+def matmul(w: Writer) -> list[Value]:
+    """A contraction of two values that share a dim, as linalg.generic or a named op."""
+    pairs = contractible(w.values[::-1])
     if not pairs:
         return reduction(w)
     a, b, i, j = w.pick(pairs)

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from irees.testing.scalars import BITS
-from irees.testing.strategies import DTYPES, FLOATS, INTEGERS, Dim, Draw, Program, Value
-from irees.testing.tolerances import EXACT
+from irees.testing.strategies import DTYPES, FLOATS, INTEGERS, Dim, Draw, Program, Value, typed
 
 SIZE = 32
 """Elements of each tensor: enough for most pairs of the special numbers."""
@@ -222,35 +222,29 @@ def _program(
     seed: int,
 ) -> Program:
     """Returns a function that applies a body to `count` tensors and returns some of its scalars."""
-    arguments = [f"%x{n}" for n in range(count)]
-    ins = [f"tensor<{SIZE}x{element}>" for _ in arguments]
-    outs = [f"tensor<{SIZE}x{kind}>" for _, kind in yielded]
-    maps = ", ".join("affine_map<(i) -> (i)>" for _ in (*ins, *outs))
-    given = ", ".join(f"%a{n}: {kind}" for n, kind in enumerate(ins))
-    scalars = [f"{x}: {element}" for x in arguments]
-    scalars += [f"%o{n}: {kind}" for n, (_, kind) in enumerate(yielded)]
-    results = f"({', '.join(outs)})"
-    kinds = ", ".join(kind for _, kind in yielded)
-    operands = ", ".join(f"%a{n}" for n in range(len(ins)))
-    inits = ", ".join(f"%e{n}" for n in range(len(outs)))
-    values = ", ".join(f"%r#{n}" for n in range(len(outs)))
+    dims = (Dim(SIZE),)
+    given = [Value(f"%a{n}", element, dims) for n in range(count)]
+    inits = [Value(f"%e{n}", kind, dims) for n, (_, kind) in enumerate(yielded)]
+    returned = [replace(init, name=f"%r#{n}") for n, init in enumerate(inits)]
+    scalars = [f"%x{n}: {element}" for n in range(count)]
+    scalars += [f"%o{n}: {init.element}" for n, init in enumerate(inits)]
+    maps = ", ".join(["affine_map<(i) -> (i)>"] * len(scalars))
+    arguments = ", ".join(f"{value.name}: {value.type}" for value in given)
+    results = f"({', '.join(value.type for value in inits)})"
+    names, kinds = zip(*yielded, strict=True)
     text = "\n".join(
         [
-            f"func.func @{name}({given}) -> {results} {{",
-            *(f"  %e{n} = tensor.empty() : {kind}" for n, kind in enumerate(outs)),
-            f"  %r:{len(outs)} = linalg.generic {{indexing_maps = [{maps}],",
-            f'      iterator_types = ["parallel"]}} ins({operands} : {", ".join(ins)})',
-            f"      outs({inits} : {', '.join(outs)}) {{",
+            f"func.func @{name}({arguments}) -> {results} {{",
+            *(f"  {init.name} = tensor.empty() : {init.type}" for init in inits),
+            f"  %r:{len(inits)} = linalg.generic {{indexing_maps = [{maps}],",
+            f'      iterator_types = ["parallel"]}} ins({typed(given)})',
+            f"      outs({typed(inits)}) {{",
             f"  ^bb0({', '.join(scalars)}):",
             *(f"    {line}" for line in lines),
-            f"    linalg.yield {', '.join(x for x, _ in yielded)} : {kinds}",
+            f"    linalg.yield {', '.join(names)} : {', '.join(kinds)}",
             f"  }} -> {results}",
-            f"  return {values} : {', '.join(outs)}",
+            f"  return {typed(returned)}",
             "}",
         ]
     )
-    shaped = tuple(Value(f"%a{n}", element, (Dim(SIZE),)) for n in range(len(ins)))
-    returned = tuple(
-        Value(f"%r#{n}", kind, (Dim(SIZE),), tolerance=EXACT) for n, (_, kind) in enumerate(yielded)
-    )
-    return Special(name, text, shaped, returned, True, seed)
+    return Special(name, text, tuple(given), tuple(returned), True, seed)

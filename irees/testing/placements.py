@@ -76,6 +76,34 @@ def maker(value: SSAValue) -> Place:
     return value if isinstance(value, BlockArgument) else value.owner  # pyright: ignore
 
 
+Use = tuple[SSAValue, Place | str]
+"""A tensor as it is read, and the op or argument that reads it, or the device that exports it."""
+
+
+def take_from_operands(said: dict[Place, set[str]], uses: list[Use]) -> None:
+    """Adds the devices of operands to the places that name none, as far as they reach."""
+    named = {place for place, names in said.items() if names}
+
+    def where(value: SSAValue) -> set[str]:
+        owner = maker(value)
+        sent = isinstance(owner, Operation) and owner.name in SENDS
+        return names_in(owner) if sent else said.get(owner, set())  # pyright: ignore
+
+    for _ in said:
+        for value, user in uses:
+            if user not in named and not isinstance(user, str):
+                said[user] |= where(value)
+
+
+def take_from_users(said: dict[Place, set[str]], uses: list[Use]) -> None:
+    """Adds the devices of users to the places that have none, as far as they reach."""
+    silent = {place for place, names in said.items() if not names}
+    for _ in said:
+        for value, user in uses:
+            if maker(value) in silent:
+                said[maker(value)] |= {user} if isinstance(user, str) else said[user]
+
+
 class _Account:
     def __init__(self, function: FuncOp, devices: tuple[str, ...]):
         self.devices = devices
@@ -129,8 +157,8 @@ class _Account:
             self.constant.update(op.results)
             self.free.update(op.results)
 
-    def uses(self) -> Iterator[tuple[SSAValue, Place | str]]:
-        """Yields each tensor use: the value as read, and the op, argument or export device."""
+    def uses(self) -> Iterator[Use]:
+        """Yields each use of a tensor."""
         yield from ((v, a) for v, a in self.passed if a in self.live)
         for op in self.ops:
             if op.name == "hal.tensor.export" and op in self.live:
@@ -152,22 +180,8 @@ class _Account:
         arguments = [a for b in self.blocks[1:] for a in b.args if a in self.live]
         places += tensors(arguments)  # pyright: ignore
         said = {p: names_in(p) if isinstance(p, Operation) else set[str]() for p in places}
-        named = {place for place in places if said[place]}
-
-        def where(value: SSAValue) -> set[str]:
-            owner = maker(value)
-            sent = isinstance(owner, Operation) and owner.name in SENDS
-            return names_in(owner) if sent else said.get(owner, set())  # pyright: ignore
-
-        for _ in places:
-            for value, user in uses:
-                if user not in named and not isinstance(user, str):
-                    said[user] |= where(value)
-        silent = {place for place in places if not said[place]}
-        for _ in places:
-            for value, user in uses:
-                if maker(value) in silent:
-                    said[maker(value)] |= {user} if isinstance(user, str) else said[user]
+        take_from_operands(said, uses)
+        take_from_users(said, uses)
         choices = {
             p: [d for d in self.devices if d in said[p]] or [self.devices[0]] for p in places
         }

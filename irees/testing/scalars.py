@@ -105,18 +105,26 @@ class Body:
             bound = max(a.bound, b.bound)
             return self.emit(f"arith.{op} {a.name}, {b.name} : {kind}", kind, bound, both)
         if op == "constant":
-            number = w.constant(w.pick([1.0, 2.0, -1.0]), kind)
-            chosen = w.pick(["addf", "mulf", "subf"])
-            bound = a.bound * 2 if chosen == "mulf" else a.bound + 2
-            if bound > LIMIT[kind]:
-                return a
-            return self.emit(
-                f"arith.{chosen} {a.name}, {number} : {kind}", kind, bound, a.tolerance
-            )
+            return self._with_constant(a)
         if op == "negf":
             return self.emit(f"arith.negf {a.name} : {kind}", kind, a.bound, a.tolerance)
         if op == "absf" or both.name != "E":
             return self.emit(f"math.absf {a.name} : {kind}", kind, a.bound, a.tolerance)
+        return self._of_exact(op, a, b)
+
+    def _with_constant(self, a: Scalar) -> Scalar:
+        """Adds an op on a float and a constant, unless the result may be too large."""
+        w, kind = self.writer, a.element
+        number = w.constant(w.pick([1.0, 2.0, -1.0]), kind)
+        chosen = w.pick(["addf", "mulf", "subf"])
+        bound = a.bound * 2 if chosen == "mulf" else a.bound + 2
+        if bound > LIMIT[kind]:
+            return a
+        return self.emit(f"arith.{chosen} {a.name}, {number} : {kind}", kind, bound, a.tolerance)
+
+    def _of_exact(self, op: str, a: Scalar, b: Scalar) -> Scalar:
+        """Adds an op whose results would differ for operands that are not exact."""
+        w, kind = self.writer, a.element
         if op == "cmpf":
             predicate = w.pick(["olt", "oge", "oeq", "une", "ult", "uno", "ord", "ogt", "ueq"])
             return self.emit(f"arith.cmpf {predicate}, {a.name}, {b.name} : {kind}", "i1")

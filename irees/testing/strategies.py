@@ -215,16 +215,14 @@ def literal(number: Any, kind: str) -> str:
     return str(int(number))
 
 
-@st.composite
-def programs(draw: Draw, name: str = "main", max_ops: int = 6, ops: Sequence[str] = ()) -> Program:
-    """
-    Draws a function of up to `max_ops` ops on one to three tensors, which returns some of its
-    values. `ops` restricts the builders by name.
-    """
-    from irees.testing.builders import BUILDERS
+def typed(values: Sequence[Value]) -> str:
+    """Returns values as the operands of an op: their names, then their types."""
+    return f"{', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"
 
-    special = draw(st.booleans())
-    writer = Writer(draw, special)
+
+def draw_arguments(writer: Writer) -> list[Value]:
+    """Draws one to three tensors, which may share dims, and adds the ops that read dynamic dims."""
+    draw = writer.draw
     symbols = [
         (draw(SIZES if number else st.one_of(SIZES, LARGE)), draw(st.booleans()))
         for number in range(draw(st.integers(1, 3)))
@@ -250,6 +248,20 @@ def programs(draw: Draw, name: str = "main", max_ops: int = 6, ops: Sequence[str
         at = writer.constant(axis, "index")
         argument = arguments[number]
         writer.line(f"%d{symbol} = tensor.dim {argument.name}, {at} : {argument.type}")
+    return arguments
+
+
+@st.composite
+def programs(draw: Draw, name: str = "main", max_ops: int = 6, ops: Sequence[str] = ()) -> Program:
+    """
+    Draws a function of up to `max_ops` ops on one to three tensors, which returns some of its
+    values. `ops` restricts the builders by name.
+    """
+    from irees.testing.builders import BUILDERS
+
+    special = draw(st.booleans())
+    writer = Writer(draw, special)
+    arguments = draw_arguments(writer)
     writer.values.extend(arguments)
     table = [f for key, f in BUILDERS.items() if not ops or key in ops]
     for _ in range(draw(st.integers(1, max_ops))):

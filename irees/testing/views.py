@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -212,14 +213,26 @@ def _comparator(w: Writer, value: Value, count: int) -> list[str]:
     return [*names, f"%r{w.count} = {op}, {names[0]}, {names[1]} : {value.element}", f"%r{w.count}"]
 
 
+def _region(w: Writer, arguments: Iterable[tuple[str, str]], op: str, yielded: str) -> None:
+    """Adds the region of an op: its arguments with their types, one op, and what it yields."""
+    w.line(f"^bb0({', '.join(f'{name}: {kind}' for name, kind in arguments)}):")
+    w.line(f"  {op}")
+    w.line(f"  iree_linalg_ext.yield {yielded}")
+
+
+def _exact(w: Writer) -> list[Value]:
+    """Returns the values of rank 1 or more whose elements are exact."""
+    return [v for v in w.values[::-1] if v.dims and v.exact]
+
+
 def sort(w: Writer) -> list[Value]:
     """iree_linalg_ext.sort of one or two values."""
-    values = [v for v in w.values[::-1] if v.dims and v.exact]
+    values = _exact(w)
     if not values:
         return _plain(w)
     a = w.pick(values)
     operands = [a]
-    others = [v for v in w.values[::-1] if v.dims == a.dims and v.exact and v is not a]
+    others = [v for v in values if v.dims == a.dims and v is not a]
     if others and w.flag():
         operands.append(w.pick(others))
     dim = w.draw(st.integers(0, len(a.dims) - 1))
@@ -231,9 +244,7 @@ def sort(w: Writer) -> list[Value]:
         f"outs({', '.join(v.name for v in operands)} : {types}) {{"
     )
     kinds = [v.element for v in operands for _ in range(2)]
-    w.line(f"^bb0({', '.join(f'{n}: {k}' for n, k in zip(names, kinds, strict=True))}):")
-    w.line(f"  {compare}")
-    w.line(f"  iree_linalg_ext.yield {result} : i1")
+    _region(w, zip(names, kinds, strict=True), compare, f"{result} : i1")
     w.line(f"}} -> {types}")
     w.values.extend(results)
     return results
@@ -241,7 +252,7 @@ def sort(w: Writer) -> list[Value]:
 
 def topk(w: Writer) -> list[Value]:
     """iree_linalg_ext.topk_v2, with or without indices."""
-    values = [v for v in w.values[::-1] if v.dims and v.exact and v.dims[-1].size > 0]
+    values = [v for v in _exact(w) if v.dims[-1].size > 0]
     if not values:
         return _plain(w)
     a = w.pick(values)
@@ -260,9 +271,7 @@ def topk(w: Writer) -> list[Value]:
         f"dimension({dim}) is_sorted ins({a.name} : {a.type}) "
         f"outs({', '.join(v.name for v in outs)} : {types}) {{"
     )
-    w.line(f"^bb0({names[0]}: {a.element}, {names[1]}: {a.element}):")
-    w.line(f"  {compare}")
-    w.line(f"  iree_linalg_ext.yield {result} : i1")
+    _region(w, [(name, a.element) for name in names], compare, f"{result} : i1")
     w.line(f"}} -> {types}")
     w.values.extend(results)
     return results
@@ -270,7 +279,7 @@ def topk(w: Writer) -> list[Value]:
 
 def scan(w: Writer) -> list[Value]:
     """iree_linalg_ext.scan: a prefix sum, or a prefix maximum."""
-    values = [v for v in w.values[::-1] if v.dims and v.exact and v.element != "i1"]
+    values = [v for v in _exact(w) if v.element != "i1"]
     if not values:
         return _plain(w)
     a = w.pick(values)
@@ -295,9 +304,8 @@ def scan(w: Writer) -> list[Value]:
         f"inclusive({inclusive}) ins({a.name} : {a.type}) "
         f"outs({output.name}, {start.name} : {output.type}, {start.type}) {{"
     )
-    w.line(f"^bb0({x}: {a.element}, {y}: {a.element}):")
-    w.line(f"  {z} = arith.{op} {x}, {y} : {a.element}")
-    w.line(f"  iree_linalg_ext.yield {z} : {a.element}")
+    combined = f"{z} = arith.{op} {x}, {y} : {a.element}"
+    _region(w, [(x, a.element), (y, a.element)], combined, f"{z} : {a.element}")
     w.line(f"}} -> {output.type}, {start.type}")
     w.values.extend([result, last])
     return [result, last]
@@ -305,7 +313,7 @@ def scan(w: Writer) -> list[Value]:
 
 def scatter(w: Writer) -> list[Value]:
     """iree_linalg_ext.scatter of filled slices; indices may be out of bounds."""
-    targets = [v for v in w.values[::-1] if v.dims and v.exact]
+    targets = _exact(w)
     indices = [v for v in w.values[::-1] if v.element in ("i32", "i64") and len(v.dims) == 1]
     if not targets or not indices:
         return _plain(w)

@@ -208,13 +208,18 @@ def unexpected(text: str, error: IreesError | None, name: str) -> list[str]:
     problems = [
         f"{name}:{line or '?'}: error: unexpected error: {message}"
         for line, message in happened
-        if not any(part in message and at in (None, line) for at, part in wanted)
+        if not any(_is_expected(line, message, *each) for each in wanted)
     ]
     return problems + [
         f"{name}:{at or '?'}: error: expected error {part!r} was not produced"
         for at, part in wanted
-        if not any(part in message and at in (None, line) for line, message in happened)
+        if not any(_is_expected(*each, at, part) for each in happened)
     ]
+
+
+def _is_expected(line: int | None, message: str, at: int | None, part: str) -> bool:
+    """Whether an error has the text of a comment, at the line that the comment names, if any."""
+    return part in message and at in (None, line)
 
 
 def _line(number: int, offset: str) -> int | None:

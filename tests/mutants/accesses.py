@@ -292,8 +292,8 @@ MUTANTS = (
         "A37",
         "the points of one loop are checked where another loop is empty",
         "irees/transforms/global_opt/insert_shape_checks/window_checks.py",
-        "inner, unless=others)",
-        "inner)",
+        "self.window.message, unless=others)",
+        "self.window.message)",
         ("filecheck/transforms/global_opt/insert_shape_checks_issue_30.mlir",),
     ),
     Mutant(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from irees.backends.common.toolchain import compile_library, runtime_library
-from irees.runtime.program import Program
+from irees.runtime.program import Code, Program
 
 SOURCE = Path(__file__).with_name("native_program.c")
 
@@ -74,6 +74,12 @@ def image() -> bytes:
 
 
 @cache
+def code() -> Code:
+    """The code of the program."""
+    return Code(image(), runtime_library())
+
+
+@cache
 def program() -> Program:
     """The program, loaded."""
-    return Program(image(), MANIFEST, CONSTANTS, runtime=runtime_library())
+    return Program(code(), MANIFEST, CONSTANTS)

@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import native_program
-from native_program import CONSTANTS, COPIES, MANIFEST, program
+from native_program import CONSTANTS, COPIES, MANIFEST, code, program
 
 from irees.backends.common.toolchain import runtime_library
 from irees.errors import (
@@ -26,7 +26,7 @@ from irees.errors import (
     UnsupportedError,
 )
 from irees.runtime.dtypes import numpy_dtype, torch_dtype
-from irees.runtime.program import Program
+from irees.runtime.program import Code, Program
 from irees.runtime.services import load_services, num_threads, set_num_threads
 
 ONES = np.ones((4, 8), np.float32)
@@ -206,7 +206,7 @@ def test_results_own_their_memory():
 
 
 def test_result_outlives_the_program():
-    mine = Program(native_program.image(), MANIFEST, CONSTANTS, runtime=runtime_library())
+    mine = Program(code(), MANIFEST, CONSTANTS)
     result = mine.functions["add"](ONES, ONES)
     del mine
     gc.collect()
@@ -278,21 +278,20 @@ def test_calling_without_a_main():
 
 
 def test_missing_constant_symbol_and_features():
-    image, runtime = native_program.image(), runtime_library()
     with pytest.raises(ArgumentError, match="the constant 'size2' is missing"):
-        Program(image, MANIFEST, {}, runtime=runtime)
+        Program(code(), MANIFEST, {})
     entry = {"functions": [native_program.function("f", 99, [], [])]}
     with pytest.raises(ToolchainError, match="no symbol irees_entry_99"):
-        Program(image, entry, {}, runtime=runtime)
+        Program(code(), entry, {})
     for target in ({"features": ["avx4096"]}, {"machine": "vax"}):
         with pytest.raises(UnsupportedError, match="compiled for a processor with"):
-            Program(image, {**MANIFEST, "target": target}, CONSTANTS, runtime=runtime)
+            Program(code(), {**MANIFEST, "target": target}, CONSTANTS)
 
 
 @pytest.mark.parametrize("image", [b"", b"\x7fELF", b"x" * 5000])
 def test_a_library_that_is_none(image):
     with pytest.raises(ToolchainError):
-        Program(image, MANIFEST, CONSTANTS, runtime=runtime_library())
+        Program(Code(image, runtime_library()), MANIFEST, CONSTANTS)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +311,7 @@ def test_a_library_that_is_none(image):
 )
 def test_bad_manifests(wrong):
     with pytest.raises(ParseError):
-        Program(native_program.image(), wrong, {}, runtime=runtime_library())
+        Program(code(), wrong, {})
 
 
 def test_memory_analysis_and_explain():

@@ -44,6 +44,15 @@ class Site:
     accesses: list[Access] = field(default_factory=list)
 
 
+def _zero(condition: Condition) -> Polynomial | None:
+    """Returns p if the condition is an equation `p >= 0 and -p >= 0`."""
+    match condition:
+        case Every((AtLeast(p), AtLeast(q))) if p == -q:
+            return p
+        case _:
+            return None
+
+
 class Program(Walk):
     """Walks all host functions of a module, and each kernel at its dispatches."""
 
@@ -128,11 +137,9 @@ class Program(Walk):
 
     def asserted(self, condition: Condition) -> None:
         """Assumes an asserted condition."""
-        if isinstance(condition, Every) and len(condition.parts) == 2:
-            a, b = condition.parts
-            if isinstance(a, AtLeast) and isinstance(b, AtLeast) and a.polynomial == -b.polynomial:
-                if self.is_outermost and self._solve(a.polynomial.substituted(self.solved)):
-                    return
+        if self.is_outermost and (zero := _zero(condition)) is not None:
+            if self._solve(zero.substituted(self.solved)):
+                return
         if isinstance(condition, Every) and Unknown not in map(type, condition.parts):
             for part in condition.parts:
                 self.asserted(part)

@@ -95,16 +95,18 @@ def _last_fill(walk: Walk, root: Root, load: memref.LoadOp) -> Operation | None:
     users = [use.operation for use in load.memref.uses]
     stores = [user for user in users if isinstance(user, memref.StoreOp)]
     fills = [store for store in stores if _fills(walk, store, load)]
-    for fill in fills:
-        loop = fill.parent_op()
-        assert loop is not None
-        at = _around(load, loop)
-        assert at is not None
-        others = [_around(store, loop) for store in stores if store is not fill]
-        between = (o for o in others if o is not None and o is not loop)
-        if all(o.is_before_in_block(loop) or at.is_before_in_block(o) for o in between):
-            return fill
-    return None
+    return next((fill for fill in fills if _is_last(fill, load, stores)), None)
+
+
+def _is_last(fill: memref.StoreOp, load: memref.LoadOp, stores: Sequence[memref.StoreOp]) -> bool:
+    """Whether no other store may be between the loop of a fill and the load."""
+    loop = fill.parent_op()
+    assert loop is not None
+    at = _around(load, loop)
+    assert at is not None
+    others = [_around(store, loop) for store in stores if store is not fill]
+    between = (o for o in others if o is not None and o is not loop)
+    return all(o.is_before_in_block(loop) or at.is_before_in_block(o) for o in between)
 
 
 def _fills(walk: Walk, store: memref.StoreOp, load: memref.LoadOp) -> bool:

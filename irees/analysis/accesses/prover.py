@@ -16,7 +16,7 @@ A proof is a tree of `Step`s. `irees.testing.certificates` checks proofs without
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -95,6 +95,16 @@ class Known:
     step: Step = LOW
     failed: float = -inf
     """Largest constant for which the search failed."""
+
+
+def _remembered(
+    memories: Iterable[dict[Polynomial, Known]], base: Polynomial, constant: int
+) -> Step | None:
+    """Returns a known proof of `base + constant >= 0`; one for a constant holds for all larger."""
+    for memory in memories:
+        if (known := memory.get(base)) is not None and constant >= known.least:
+            return known.step if constant == known.least else _more(known, constant)
+    return None
 
 
 def _more(known: Known, constant: int) -> Step:
@@ -273,10 +283,8 @@ class Prover:
         constant = goal.terms.get((), 0)
         base = goal - constant if constant else goal
         memories: list[dict[Polynomial, Known]] = self.space.memories  # type: ignore
-        for memory in memories:
-            # A proof for one constant holds for all larger constants.
-            if (known := memory.get(base)) is not None and constant >= known.least:
-                return known.step if constant == known.least else _more(known, constant)
+        if (proof := _remembered(memories, base, constant)) is not None:
+            return proof
         here = memories[-1].get(base)
         if here is not None and constant <= here.failed:
             return None

@@ -7,6 +7,7 @@ It generates no code and needs no compiler or accelerator. It is slow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ BYTE = 8
 NARROW = ("int2", "int4", "uint2", "uint4")
 
 
+@dataclass(frozen=True)
+class Dispatches:
+    """A program lowered to dispatches, which is interpreted only to trace their tensors."""
+
+    interpreter: Interpreter
+    tracer: Tracer
+
+
 class ReferenceFunction:
     """A public function; takes numpy arrays, or values convertible to arrays."""
 
@@ -41,12 +50,10 @@ class ReferenceFunction:
         arguments: Sequence[TensorSpec | ScalarSpec | None] = (),
         results: Sequence[TensorSpec | ScalarSpec | None] = (),
         stored: Mapping[int, np.dtype[Any]] | None = None,
-        dispatches: Interpreter | None = None,
-        tracer: Tracer | None = None,
+        dispatches: Dispatches | None = None,
     ):
         self.interpreter = interpreter
         self.dispatches = dispatches
-        self.tracer = tracer
         self.name = name
         self.arguments = arguments
         self.results = results
@@ -81,11 +88,12 @@ class ReferenceFunction:
 
     def _run(self, arrays: list[np.ndarray]) -> list[Any]:
         results = owned(self.interpreter.call(self.name, *arrays), arrays)
-        if self.tracer is not None and self.dispatches is not None:
-            self.tracer.begin()
-            with traced(self.tracer.record):
-                self.dispatches.call(self.name, *arrays)
-            self.tracer.end()
+        if self.dispatches is not None:
+            tracer = self.dispatches.tracer
+            tracer.begin()
+            with traced(tracer.record):
+                self.dispatches.interpreter.call(self.name, *arrays)
+            tracer.end()
         return results
 
 
@@ -127,7 +135,9 @@ class ReferenceProgram:
         self.signature = signature
         self.state = State({name: array.copy() for name, array in (state or {}).items()})
         interpreter = Interpreter(module)
-        dispatches = None if traced is None else Interpreter(traced)
+        dispatches = None
+        if traced is not None and tracer is not None:
+            dispatches = Dispatches(Interpreter(traced), tracer)
         names = {} if signature is None else signature.argument_names
         self.functions = {
             op.sym_name.data: ReferenceFunction(
@@ -137,7 +147,6 @@ class ReferenceProgram:
                 specs(result_records(op, op.function_type.outputs)),
                 stored_dtypes(op),
                 dispatches,
-                tracer,
             )
             for op in public_functions(module)
         }

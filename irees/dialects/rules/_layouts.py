@@ -86,14 +86,16 @@ def _terms(expr: AffineExpr, dims: int) -> list[Known] | None:
         return found
     if not isinstance(expr, AffineBinaryOpExpr):
         return None
-    sides = _terms(expr.lhs, dims), _terms(expr.rhs, dims)
-    if sides[0] is None or sides[1] is None:
+    lhs, rhs = _terms(expr.lhs, dims), _terms(expr.rhs, dims)
+    if lhs is None or rhs is None:
         return None
     if expr.kind == AffineBinaryOpKind.Add:
-        return [plus(a, b) for a, b in zip(*sides, strict=True)]
-    if expr.kind != AffineBinaryOpKind.Mul:
-        return None
-    lhs, rhs = sides
+        return [plus(a, b) for a, b in zip(lhs, rhs, strict=True)]
+    return _product(lhs, rhs) if expr.kind == AffineBinaryOpKind.Mul else None
+
+
+def _product(lhs: list[Known], rhs: list[Known]) -> list[Known] | None:
+    """Returns the terms of a product, or None if both sides depend on dims."""
     if any(f != 0 for f in rhs[:-1]):
         lhs, rhs = rhs, lhs
     if any(f != 0 for f in rhs[:-1]):

@@ -260,16 +260,8 @@ class ForallOp(IRDLOperation):
         printer.print_op_attributes(attributes)
 
     def verify_(self) -> None:
+        self._verify_bounds()
         loops = self.num_loops
-        for kind in ("LowerBound", "UpperBound", "Step"):
-            static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
-            if len(static) != loops:
-                raise VerifyException("expected as many lower bounds and steps as upper bounds")
-            verify_dynamic_index_list(
-                static, getattr(self, f"dynamic{kind}"), DYNAMIC_INDEX, f" in {kind}"
-            )
-        if any(step <= 0 and step != DYNAMIC_INDEX for step in self.staticStep.get_values()):
-            raise VerifyException("expected steps to be positive")
         wanted = [*[IndexType()] * loops, *(value.type for value in self.outputs)]
         if [arg.type for arg in self.region.block.args] != wanted:
             raise VerifyException(
@@ -283,6 +275,18 @@ class ForallOp(IRDLOperation):
             raise VerifyException("expected the body to end in scf.forall.in_parallel")
         if self.mapping is not None and len(self.mapping) != loops:
             raise VerifyException("mapping attribute size must match op rank")
+
+    def _verify_bounds(self) -> None:
+        """Checks the numbers of the lower and upper bounds and of the steps."""
+        for kind in ("LowerBound", "UpperBound", "Step"):
+            static = self.properties[f"static{kind}"].get_values()  # type: ignore[attr-defined]
+            if len(static) != self.num_loops:
+                raise VerifyException("expected as many lower bounds and steps as upper bounds")
+            verify_dynamic_index_list(
+                static, getattr(self, f"dynamic{kind}"), DYNAMIC_INDEX, f" in {kind}"
+            )
+        if any(step <= 0 and step != DYNAMIC_INDEX for step in self.staticStep.get_values()):
+            raise VerifyException("expected steps to be positive")
 
 
 def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:

@@ -234,6 +234,23 @@ class ParallelInsertSliceOp(IRDLOperation):
             raise VerifyException("expected to be inside scf.forall.in_parallel")
 
 
+def _verify_range(dim: int, offset: int, size: int, stride: int, extent: int) -> None:
+    """Checks that a slice of a dim is in bounds of the extent of the dim."""
+    if size < 0 and size != DYNAMIC_INDEX:
+        raise VerifyException(f"expected size {dim} to be non-negative, but got {size}")
+    if offset < 0 and offset != DYNAMIC_INDEX:
+        raise VerifyException(f"expected offset {dim} to be non-negative, but got {offset}")
+    if DYNAMIC_INDEX in (offset, extent):
+        return
+    if offset > extent or (offset == extent and size not in (0, DYNAMIC_INDEX)):
+        raise VerifyException(f"offset {dim} is out-of-bounds: {offset} >= {extent}")
+    if DYNAMIC_INDEX in (size, stride) or size == 0:
+        return
+    last = offset + (size - 1) * stride
+    if not 0 <= last < extent:
+        raise VerifyException(f"slice along dimension {dim} runs out-of-bounds: {last} >= {extent}")
+
+
 def verify_slice(op, whole: Attribute, part: Attribute) -> None:
     """
     Checks that the offsets, sizes and strides of `op` slice `whole` in bounds into the type `part`,
@@ -252,24 +269,8 @@ def verify_slice(op, whole: Attribute, part: Attribute) -> None:
     if whole.element_type != part.element_type:
         raise VerifyException("expected element types of source and result to match")
     offsets, sizes, strides = lists
-    for dim, (offset, size, stride, extent) in enumerate(
-        zip(offsets, sizes, strides, whole.get_shape())
-    ):
-        if size < 0 and size != DYNAMIC_INDEX:
-            raise VerifyException(f"expected size {dim} to be non-negative, but got {size}")
-        if offset < 0 and offset != DYNAMIC_INDEX:
-            raise VerifyException(f"expected offset {dim} to be non-negative, but got {offset}")
-        if DYNAMIC_INDEX in (offset, extent):
-            continue
-        if offset > extent or (offset == extent and size not in (0, DYNAMIC_INDEX)):
-            raise VerifyException(f"offset {dim} is out-of-bounds: {offset} >= {extent}")
-        if DYNAMIC_INDEX in (size, stride) or size == 0:
-            continue
-        last = offset + (size - 1) * stride
-        if not 0 <= last < extent:
-            raise VerifyException(
-                f"slice along dimension {dim} runs out-of-bounds: {last} >= {extent}"
-            )
+    for dim, numbers in enumerate(zip(offsets, sizes, strides, whole.get_shape())):
+        _verify_range(dim, *numbers)
     if rank_reduction(sizes, part.get_shape()) is None:
         raise VerifyException(
             f"expected type to be a tensor of shape {list(sizes)} or a rank-reduced version of it"

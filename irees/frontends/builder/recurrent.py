@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from .contractions import linear
 from .core import Builder, Size, Tensor
 from .loops import for_
+from .scalars import Scalar
 from .shapes import select, slice_axis, unsqueeze, update_slice
 
 Step = Callable[[Builder, Tensor, list[Tensor]], list[Tensor]]
@@ -63,16 +64,15 @@ def gru_step(w: Weights) -> Step:
 
     def step(b: Builder, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         (h,) = state
-        xr, xz, xn = _gates(b, x, 3)
-        hr, hz, hn = _gates(b, linear(b, h, w.hidden, w.hidden_bias), 3)
-        return [
-            b.map(_gru_cell, xr, xz, xn, hr, hz, hn, h)
-        ]  # fmt: skip
+        gates = [*_gates(b, x, 3), *_gates(b, linear(b, h, w.hidden, w.hidden_bias), 3)]
+        return [b.map(lambda *v: _gru_cell(v[:3], v[3:6], v[6]), *gates, h)]
 
     return step
 
 
-def _gru_cell(xr, xz, xn, hr, hz, hn, h):  # type: ignore[no-untyped-def]
+def _gru_cell(x: Sequence[Scalar], y: Sequence[Scalar], h: Scalar) -> Scalar:
+    """The next state, from r, z and n of the projected input and of the projected state."""
+    (xr, xz, xn), (hr, hz, hn) = x, y
     reset, update = (xr + hr).sigmoid(), (xz + hz).sigmoid()
     new = (xn + reset * hn).tanh()
     return (h - new) * update + new

@@ -194,7 +194,7 @@ def _continued_fraction(a: Scalar, x: Scalar) -> Scalar:
         return ((delta - 1).abs() > EPSILON) & (rest[-1] < float(_MOST_TERMS))
 
     def step(
-        h: Scalar, _: Scalar, b: Scalar, c: Scalar, d: Scalar, a: Scalar, i: Scalar
+        h: Scalar, _: Scalar, b: Scalar, c: Scalar, d: Scalar, i: Scalar
     ) -> tuple[Scalar, ...]:
         i = i + 1
         an = -i * (i - a)
@@ -202,11 +202,11 @@ def _continued_fraction(a: Scalar, x: Scalar) -> Scalar:
         d = 1 / away(an * d + b)
         c = away(b + an / c)
         delta = c * d
-        return h * delta, delta, b, c, d, a, i
+        return h * delta, delta, b, c, d, i
 
     b = x + 1 - a
     d = 1 / away(b)
-    values = [d, x._other(0.0), b, x._other(1 / tiny), d, a, x._other(0.0)]
+    values = [d, x._other(0.0), b, x._other(1 / tiny), d, x._other(0.0)]
     return scalar_while(x.body, values, more, step)[0]
 
 

@@ -69,16 +69,15 @@ def convolution(
     weight: Tensor,
     windows: Windows,
     groups: Size = 1,
-    wide: DType | None = None,
     out: Sequence[Size] | None = None,
 ) -> Tensor:
     """
     out[n, f, o...] = sum over c, k... of x[n, c, o * stride + k * dilation...] * w[f, c, k...]
 
     The channels of x are dim 1; `groups` splits the channels of both operands. `out` are the
-    spatial dims of the result, if known. f16 and bf16 accumulate in f32 (`wide`).
+    spatial dims of the result, if known. f16 and bf16 accumulate in f32.
     """
-    wide = wide or x.dtype.computed
+    wide = x.dtype.computed
     n = windows.rank
     outs = list(out or windows.outputs(b, x.shape[2:]))
     x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
@@ -100,13 +99,15 @@ def convolution(
     ]
     init = b.full(0, wide, [x.shape[0], groups, each, *outs])
     reduced = [i >= 3 + n for i in range(loops)]
-    result = _sum_of_products(b, x, weight, init, maps, reduced, wide)
+    result = _sum_of_products(b, x, weight, init, maps, reduced)
     return reshape(b, result, [x.shape[0], features, *outs])
 
 
 def _sum_of_products(
-    b: Builder, x: Tensor, weight: Tensor, init: Tensor, maps: Any, reduced: Any, wide: DType
+    b: Builder, x: Tensor, weight: Tensor, init: Tensor, maps: Any, reduced: Any
 ) -> Tensor:
+    """init + sum over the reduced loops of x * weight, in the type of `init`"""
+    wide = init.dtype
     return b.structured(
         [x, weight], [init], maps, reduced, lambda s, u, v, acc: acc + u.to(wide) * v.to(wide)
     )[0]
@@ -125,7 +126,7 @@ def _convolve(
     ]
     init = b.full(0, wide, [x.shape[0], weight.shape[0], *outs])
     reduced = [i >= 2 + n for i in range(loops)]
-    return _sum_of_products(b, x, weight, init, maps, reduced, wide)
+    return _sum_of_products(b, x, weight, init, maps, reduced)
 
 
 def _depthwise(
@@ -141,17 +142,11 @@ def _depthwise(
         _map(loops, [0, 1, *spatial]),
     ]
     init = b.full(0, wide, [x.shape[0], x.shape[1], *outs])
-    return _sum_of_products(b, x, weight, init, maps, [i >= 2 + n for i in range(loops)], wide)
+    return _sum_of_products(b, x, weight, init, maps, [i >= 2 + n for i in range(loops)])
 
 
 def transposed_convolution(
-    b: Builder,
-    x: Tensor,
-    weight: Tensor,
-    windows: Windows,
-    groups: Size,
-    out: Sequence[Size],
-    wide: DType | None = None,
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, groups: Size, out: Sequence[Size]
 ) -> Tensor:
     """
     The adjoint of `convolution` with respect to x: out[n, f, i * stride + k * dilation - low...]
@@ -166,12 +161,12 @@ def transposed_convolution(
     if all(d == 1 for d in windows.dilation) and any(s > 1 for s in windows.stride):
         counts, x, weight = _phases(b, x, weight, windows, out)
         dense = Windows(tuple(weight.shape[2:]), ones, ones, none, none)  # type: ignore[arg-type]
-        y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, wide, counts)
+        y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, counts)
         return _interleaved(b, y, windows, counts, out)
     spread = _spread(b, x, windows, out)
     weight = _adjoint(b, flip(b, weight, list(range(2, 2 + n))), groups)
     dense = Windows(windows.kernel, ones, windows.dilation, none, none)
-    return convolution(b, spread, weight, dense, groups, wide, out)
+    return convolution(b, spread, weight, dense, groups, out)
 
 
 def _adjoint(b: Builder, weight: Tensor, groups: Size) -> Tensor:
@@ -298,30 +293,34 @@ def _padded(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], value:
     return pad(b, x, [0] * lead + list(windows.low), [0] * lead + high, value)
 
 
-def pool(
-    b: Builder,
-    x: Tensor,
-    windows: Windows,
-    out: Sequence[Size],
-    start: float,
-    fn: Callable[[Scalar, Scalar], Scalar],
-    wide: DType | None = None,
-) -> Tensor:
-    """acc = fn(acc, x) over each window of the trailing dims, from `start`, which also pads x."""
-    wide = wide or x.dtype
-    lead = x.rank - windows.rank
-    padded = _padded(b, x, windows, out, start)
+@dataclass(frozen=True)
+class Reducer:
+    """How `pool` combines the elements of a window: its neutral element, op and type."""
+
+    start: float
+    combine: Callable[[Scalar, Scalar], Scalar]
+    dtype: DType
+
+
+def pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], reducer: Reducer) -> Tensor:
+    """acc = combine(acc, x) over each window of the trailing dims; `start` also pads x."""
+    lead, wide = x.rank - windows.rank, reducer.dtype
+    padded = _padded(b, x, windows, out, reducer.start)
     shape = b.empty(x.dtype, windows.kernel)
-    init = b.full(start, wide, [*x.shape[:lead], *out])
+    init = b.full(reducer.start, wide, [*x.shape[:lead], *out])
     maps, reduced = _pool_maps(x, windows, 1)
     return b.structured(
-        [padded, shape], [init], maps, reduced, lambda s, v, _, acc: fn(acc, v.to(wide))
+        [padded, shape],
+        [init],
+        maps,
+        reduced,
+        lambda s, v, _, acc: reducer.combine(acc, v.to(wide)),
     )[0]
 
 
 def max_pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
     """The largest element of each window; NaN if the window contains one."""
-    return pool(b, x, windows, out, x.dtype.lowest, Scalar.maximum)
+    return pool(b, x, windows, out, Reducer(x.dtype.lowest, Scalar.maximum, x.dtype))
 
 
 def max_pool_with_indices(
@@ -370,7 +369,7 @@ def average_pool(
     The sum of each window divided by its element count, or by `divisor`. The count includes padding
     (`low` and `high`, but nothing beyond them) if `include_padding`.
     """
-    total = pool(b, x, windows, out, 0, lambda acc, v: acc + v, x.dtype.computed)
+    total = pool(b, x, windows, out, Reducer(0, lambda acc, v: acc + v, x.dtype.computed))
     sizes = x.shape[x.rank - windows.rank :]
     return by_window_size(b, total, sizes, windows, include_padding, divisor)
 
@@ -462,7 +461,7 @@ def weight_gradient(
     ]
     init = b.full(0, wide, [groups, each, channels, *windows.kernel])
     reduced = [i >= 3 + n for i in range(loops)]
-    result = _sum_of_products(b, x, grad, init, maps, reduced, wide)
+    result = _sum_of_products(b, x, grad, init, maps, reduced)
     return reshape(b, result, [features, channels, *windows.kernel])
 
 

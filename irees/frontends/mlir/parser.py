@@ -271,8 +271,7 @@ class ImportParser(Parser):
         if type is None:
             self.parse_punctuation(":", " in dense attribute")
             type = self._parse_dense_literal_type()
-        shape = list(type.get_shape())
-        count = math.prod(shape)
+        count = math.prod(type.get_shape())
         element_type = type.get_element_type()
         size = element_type.compile_time_size
 
@@ -285,16 +284,7 @@ class ImportParser(Parser):
                 )
             data = b""
         else:
-            values = [value.to_type(self, element_type) for value in literal[0]]
-            if literal[1] and literal[1] != shape:
-                self.raise_error(
-                    f"shape mismatch in dense literal: the type has {shape}, it {literal[1]}",
-                    start,
-                    self.pos,
-                )
-            if isinstance(element_type, IntegerType):
-                values = [element_type.get_normalized_value(value) for value in values]
-            data = element_type.pack(values)
+            data = self._literal_elements(literal, type, start)
         if (
             len(data) == size
             and not (literal is not None and literal[1])
@@ -303,6 +293,21 @@ class ImportParser(Parser):
             data = data * count
         assert isinstance(element_type, AnyFloat | ComplexType) or data is not None
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
+
+    def _literal_elements(self, literal: tuple[list, list[int]], type, start: int) -> bytes:
+        """Packs the elements of a nested list, after checking its shape."""
+        elements, nested = literal
+        shape, element_type = list(type.get_shape()), type.get_element_type()
+        values = [value.to_type(self, element_type) for value in elements]
+        if nested and nested != shape:
+            self.raise_error(
+                f"shape mismatch in dense literal: the type has {shape}, it {nested}",
+                start,
+                self.pos,
+            )
+        if isinstance(element_type, IntegerType):
+            values = [element_type.get_normalized_value(value) for value in values]
+        return element_type.pack(values)
 
     def _hex_elements(self, text: str, element_type: Attribute, count: int, size: int) -> bytes:
         try:

@@ -9,7 +9,7 @@ terminator, that symbols are in a symbol table and are defined once, and the rul
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import StringAttr
@@ -48,38 +48,43 @@ def verify_module(module: Operation, copied: Collection[Operation] = ()) -> None
 
 def _verify_op(op: Operation) -> None:
     # Checks rules first: they report the terminator's line, verifiers that of the enclosing op.
-    broken: Exception | None = None
-    try:
-        check_rules(op)
-    except VerifyError:
-        raise
-    except VerifyException as error:
-        raise VerifyError(_innermost(error), op=op) from None
-    except _NOT_OURS:
-        raise
-    except Exception as error:
-        broken = error
-    try:
-        op.verify(verify_nested_ops=False)
-    except VerifyError:
-        raise
-    except VerifyException as error:
-        if NO_TERMINATOR in str(error):
-            # Reports an error inside of the op first: it is the actual cause.
-            for region in op.regions:
-                for inner in region.walk():
-                    _verify_op(inner)
-        raise VerifyError(_innermost(error), op=op) from None
-    except _NOT_OURS:
-        raise
-    except Exception as error:
-        broken = error
+    broken = _malformed(op, check_rules)
+    broken = _malformed(op, _verify_itself) or broken
     if broken is not None:
         reason = _innermost(broken) or type(broken).__name__
         raise VerifyError(f"the op is malformed: {reason}", op=op) from broken
     _verify_place(op)
     if op.regions and op.get_trait(SymbolTable) is not None:
         _verify_symbols(op)
+
+
+def _malformed(op: Operation, check: Callable[[Operation], None]) -> Exception | None:
+    """
+    Returns the exception of a check that only malformed IR causes, None if there is none.
+
+    Raises VerifyError if the op breaks a rule.
+    """
+    try:
+        check(op)
+    except (VerifyError, *_NOT_OURS):
+        raise
+    except VerifyException as error:
+        raise VerifyError(_innermost(error), op=op) from None
+    except Exception as error:
+        return error
+    return None
+
+
+def _verify_itself(op: Operation) -> None:
+    """Verifies an op, but an op inside of it first if that is why a block has no terminator."""
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        if NO_TERMINATOR in str(error):
+            for region in op.regions:
+                for inner in region.walk():
+                    _verify_op(inner)
+        raise
 
 
 def _verify_place(op: Operation) -> None:

@@ -85,33 +85,25 @@ Number = int | float | complex | bool
 Operand = Tensor | Number | SSAValue | Symbolic
 
 
+@dataclass(eq=False)
 class Call:
     """One call of an operator: the builder, and PyTorch's metadata of operands and results."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        symbols: Symbols,
-        target: Any,
-        raw: Sequence[Any],
-        value: Any,
-        named: dict[str, Any] | None = None,
-        seed: Callable[[], SSAValue] | None = None,
-    ):
-        self.b = builder
-        self.symbols = symbols
-        self.target = target
-        self.raw = raw
-        """Positional arguments as fake tensors and numbers."""
-        self.new_seed = seed
-        """Creates the i64 seed of one random operator; each run gets a new value."""
-        self.bases: dict[SSAValue, tuple[Tensor, torch.Tensor]] = {}
-        self.named = named or {}
-        """Keyword arguments as fake tensors and numbers."""
-        self.value = value
-        """The result as a fake tensor, or a sequence of them."""
-        self.unused: frozenset[int] = frozenset()
-        """The numbers of results without uses; a lowering may return None for them."""
+    b: Builder
+    symbols: Symbols
+    target: Any
+    raw: Sequence[Any]
+    """Positional arguments as fake tensors and numbers."""
+    named: dict[str, Any]
+    """Keyword arguments as fake tensors and numbers."""
+    value: Any
+    """The result as a fake tensor, or a sequence of them."""
+    unused: frozenset[int]
+    """The numbers of results without uses; a lowering may return None for them."""
+    bases: dict[SSAValue, tuple[Tensor, torch.Tensor]]
+    """The tensor that owns the storage of each view."""
+    new_seed: Callable[[], SSAValue]
+    """Creates the i64 seed of one random operator; each run gets a new value."""
 
     def fake(self, index: int = 0) -> Any:
         """Result `index` as PyTorch's fake tensor."""

@@ -8,6 +8,7 @@ Tracing stops at operators that have a lowering.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -59,6 +60,21 @@ def writes(op: Any) -> bool:
     return schema is not None and schema.is_mutable
 
 
+_BY_NAME: dict[str, Any] = {}
+"""Decompositions that PyTorch lacks, for operators whose library may not be loaded."""
+
+
+def decomposes_named(name: str) -> Callable[[Any], Any]:
+    """Registers a function as the decomposition of an operator, by "library::name"."""
+
+    def register(function: Any) -> Any:
+        _BY_NAME[name] = function
+        return function
+
+    return register
+
+
+@decomposes_named("torch_nn::_linear_cross_entropy_batch_chunked")
 def _linear_cross_entropy(
     x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, reduction: str,
     ignored: int, smoothing: float, *rest: Any,
@@ -83,6 +99,7 @@ def _scores(x: Any, weight: Any, bias: Any, class_weight: Any) -> tuple[Any, Any
     return torch.nn.functional.linear(x, weight, bias), class_weight
 
 
+@decomposes_named("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
 def _linear_cross_entropy_by_row(
     x: Any, weight: Any, target: Any, bias: Any, class_weight: Any, ignored: int, *_: Any
 ) -> Any:
@@ -92,12 +109,6 @@ def _linear_cross_entropy_by_row(
         scores, target, class_weight, ignore_index=ignored, reduction="none"
     ).to(x.dtype)
 
-
-_BY_NAME: dict[str, Any] = {
-    "torch_nn::_linear_cross_entropy_batch_chunked": _linear_cross_entropy,
-    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": _linear_cross_entropy_by_row,
-}
-"""Decompositions that PyTorch lacks, for operators whose library may not be loaded."""
 
 Traces = dict[Any, torch.fx.GraphModule | None]
 

@@ -180,8 +180,10 @@ class GraphImporter:
         function = lowering_of(target)
         if function is not None:
             raw, _ = arrange(target, function, *fakes)
-            call = Call(self.b, self.symbols, target, raw, value, fakes[1], self.new_seed)
-            call.bases, call.unused = self.bases, unused
+            call = Call(
+                self.b, self.symbols, target, raw, fakes[1], value,
+                unused=unused, bases=self.bases, new_seed=self.new_seed,
+            )  # fmt: skip
             positional, named = arrange(target, function, args, kwargs)
             try:
                 result = self._conform(function(call, *positional, **named), value)

@@ -9,7 +9,7 @@ labels after the first -1, and returns a vector for a vector.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,12 +23,49 @@ COMPOSITES: dict[Any, Any] = {}
 """Decomposition of each composite operator."""
 
 
+def infers(op: Any) -> Callable[[Any], Any]:
+    """Registers a function as the shape rule of an operator."""
+
+    def register(function: Any) -> Any:
+        if op not in op_implementations_dict:
+            register_op_impl(op)(function)
+        return function
+
+    return register
+
+
+def decomposes(op: Any) -> Callable[[Any], Any]:
+    """Registers a function as the decomposition of a composite operator."""
+
+    def register(function: Any) -> Any:
+        key = DispatchKey.CompositeImplicitAutograd
+        if key not in op.py_kernels:
+            op.py_impl(key)(function)
+        COMPOSITES[op] = function
+        return function
+
+    return register
+
+
+def replaces(op: Any) -> Callable[[Any], Any]:
+    """Registers a function in place of PyTorch's own decomposition of an operator."""
+
+    def register(function: Any) -> Any:
+        op.py_kernels[DispatchKey.Autograd] = function
+        op._dispatch_cache.clear()
+        COMPOSITES[op] = function
+        return function
+
+    return register
+
+
 def _ctc_results(log_probs: Any, longest: Any) -> tuple[Any, Any]:
     batch = log_probs.shape[1]
     alpha = log_probs.new_empty((batch, log_probs.shape[0], 2 * longest + 1))
     return log_probs.new_empty((batch,)), alpha
 
 
+@infers(aten._ctc_loss.default)
 def ctc_loss(
     mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any,
     target_lengths: Sequence[int], blank: int = 0, zero_infinity: bool = False,
@@ -37,6 +74,7 @@ def ctc_loss(
     return _ctc_results(log_probs, max(target_lengths, default=0))
 
 
+@infers(aten._ctc_loss.Tensor)
 def ctc_loss_tensor(
     mode: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
     blank: int = 0, zero_infinity: bool = False,
@@ -45,6 +83,7 @@ def ctc_loss_tensor(
     return _ctc_results(log_probs, targets.shape[-1])
 
 
+@decomposes(aten.ctc_loss.IntList)
 def ctc_loss_of_numbers(
     log_probs: Any, targets: Any, input_lengths: Sequence[int], target_lengths: Sequence[int],
     blank: int = 0, reduction: int = 1, zero_infinity: bool = False,
@@ -60,6 +99,7 @@ def ctc_loss_of_numbers(
     return losses.sum() if reduction == 2 else losses
 
 
+@decomposes(aten.cov.default)
 def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The weighted covariance of rows; PyTorch's version checks the weights' values."""
     rows = x if x.dim() > 1 else x.reshape(1, -1)
@@ -80,6 +120,7 @@ def cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = No
     return torch.true_divide(centred @ right.mT.conj(), norm).squeeze()
 
 
+@decomposes(aten.narrow.Tensor)
 def narrow(x: Any, dim: int, start: Any, length: Any) -> Any:
     """x[..., start : start + length, ...] with a tensor start."""
     first = start.reshape(()).long()
@@ -117,6 +158,7 @@ def _positive(x: Any) -> Any:
     return torch.where(x > 0, x, 0)
 
 
+@replaces(aten.multi_margin_loss.default)
 def multi_margin_loss(
     x: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: int = 1
 ) -> Any:
@@ -147,6 +189,7 @@ def multi_margin_loss(
     return losses
 
 
+@replaces(aten.multilabel_margin_loss_forward.default)
 def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int) -> tuple[Any, Any]:
     """
     sum of max(0, 1 - x[j] + x[i]) / C over each label j before the first -1 and each class i that
@@ -232,31 +275,6 @@ def recurrent_layers_kept(table: dict[Any, Any] | None = None) -> Generator[None
             op._dispatch_cache.clear()
 
 
-def _register(op: Any, function: Any) -> None:
-    if op not in op_implementations_dict:
-        register_op_impl(op)(function)
-
-
-def _replace(op: Any, function: Any) -> None:
-    op.py_kernels[DispatchKey.Autograd] = function
-    op._dispatch_cache.clear()
-    COMPOSITES[op] = function
-
-
-def _register_composite(op: Any, function: Any) -> None:
-    key = DispatchKey.CompositeImplicitAutograd
-    if key not in op.py_kernels:
-        op.py_impl(key)(function)
-    COMPOSITES[op] = function
-
-
-_register(aten._ctc_loss.default, ctc_loss)
-_register(aten._ctc_loss.Tensor, ctc_loss_tensor)
-_register_composite(aten.ctc_loss.IntList, ctc_loss_of_numbers)
-_register_composite(aten.cov.default, cov)
-_register_composite(aten.narrow.Tensor, narrow)
-_replace(aten.multi_margin_loss.default, multi_margin_loss)
-_replace(aten.multilabel_margin_loss_forward.default, multilabel_margin_loss_forward)
 COMPOSITES |= {
     aten._weight_norm_interface_backward.default: weight_norm_backward,
     aten.replication_pad1d_backward.default: replication_pad_backward,

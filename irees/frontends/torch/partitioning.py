@@ -118,8 +118,10 @@ def refused(graph_module: GraphModule) -> Refusals:
     return found
 
 
-def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
-    """Splits the graph into maximal runs for irees and single nodes for PyTorch, in order."""
+def _groups(
+    graph_module: GraphModule, refusals: Refusals
+) -> list[tuple[list[Node], IreesError | None]]:
+    """Returns maximal runs for irees, and single nodes for PyTorch with the reason, in order."""
     groups: list[tuple[list[Node], IreesError | None]] = []
     group_of: dict[Node, list[Node]] = {}
     for node in graph_module.graph.nodes:
@@ -136,18 +138,28 @@ def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
         else:
             groups[-1][0].append(node)
         group_of[node] = groups[-1][0]
+    return groups
+
+
+def _part(nodes: list[Node], reason: IreesError | None) -> Part:
+    """Returns the part of these nodes, without a module, with its inputs and outputs."""
+    inside = set(nodes)
+    inputs = dict.fromkeys(
+        i for n in nodes for i in n.all_input_nodes if i not in inside and i.op != "get_attr"
+    )
+    outputs = [
+        n
+        for n in nodes
+        if any(u not in inside for u in n.users) and not isinstance(n.meta.get("val"), tuple)
+    ]
+    return Part(nodes, list(inputs), outputs, reason="" if reason is None else str(reason))
+
+
+def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
+    """Splits the graph into parts for irees and single nodes for PyTorch, in order."""
     parts: list[Part] = []
-    for nodes, reason in groups:
-        inside = set(nodes)
-        inputs = dict.fromkeys(
-            i for n in nodes for i in n.all_input_nodes if i not in inside and i.op != "get_attr"
-        )
-        outputs = [
-            n
-            for n in nodes
-            if any(u not in inside for u in n.users) and not isinstance(n.meta.get("val"), tuple)
-        ]
-        part = Part(nodes, list(inputs), outputs, reason="" if reason is None else str(reason))
+    for nodes, reason in _groups(graph_module, refusals):
+        part = _part(nodes, reason)
         if reason is None:
             _add_sizes(graph_module, part)
             part.module = _extracted(graph_module, part)

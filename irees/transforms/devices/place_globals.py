@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from irees.analysis.affinity import analyze_affinities, devices_of
+from irees.analysis.affinity import Affinities, analyze_affinities, devices_of
 from irees.dialects.hal import DevicePromiseAttr
 from irees.dialects.util import GlobalLoadOp, GlobalOp, GlobalStoreOp
 from irees.errors import VerifyError
@@ -58,6 +58,14 @@ def agreed(glob: Operation, users: Sequence[Operation]) -> str | None:
     return said
 
 
+def place_of(
+    glob: GlobalOp, users: Sequence[Operation], affinities: Affinities, default: str
+) -> str:
+    """Returns the named device of a mutable global, else the only one in use, else `default`."""
+    used = {d for each in affinities.of_global(glob) for d in devices_of(each)}
+    return agreed(glob, users) or (min(used) if len(used) == 1 else default)
+
+
 @dataclass(frozen=True)
 class PlaceGlobalsPass(ModulePass):
     """Assigns mutable globals and their accesses to devices."""
@@ -78,7 +86,6 @@ class PlaceGlobalsPass(ModulePass):
                 for load in [u for u in users if isinstance(u, GlobalLoadOp)]:
                     load.is_immutable = UnitAttr()
                 continue
-            used = {d for each in affinities.of_global(glob) for d in devices_of(each)}
-            place = agreed(glob, users) or (min(used) if len(used) == 1 else devices[0])
+            place = place_of(glob, users, affinities, default=devices[0])
             for user in (glob, *users):
                 user.attributes[PLACE] = DevicePromiseAttr(place)

@@ -111,7 +111,7 @@ class DecomposeAttention(RewritePattern):
         parts = softmax(rows, over, sizes, init, b, form)
         output, value = dims_of(op.output_map.data), dims_of(op.indexing_maps.data[2].data)
         zeros = b.filled(0, wide, scores.sizes(output, b))
-        result = contract(parts, scores.loops, op.value, value, zeros, output, b)
+        result = contract((parts, scores.loops), (op.value, value), (zeros, output), b)
         rewriter.replace(op, [], [b.stored(result, op.output)])
 
 
@@ -159,7 +159,7 @@ class DecomposeOnlineAttention(RewritePattern):
         )
         value = dims_of(op.indexing_maps.data[2].data)
         init = rescaled(start[0], out, factor, most, scores, b)
-        result = contract(powers, scores.loops, op.value, value, init, out, b)
+        result = contract((powers, scores.loops), (op.value, value), (init, out), b)
         found = zip((result, largest, sums), op.outputs, strict=True)
         rewriter.replace(op, [], [b.stored(new, old) for new, old in found])
 

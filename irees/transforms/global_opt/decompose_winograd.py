@@ -51,9 +51,13 @@ def constant_matrix(rows: Matrix, kind: Attribute, b: TensorBuilder) -> SSAValue
 
 def multiplied(
     matrix: Matrix, row: AffineExpr, source: SSAValue, place: Sequence[AffineExpr],
-    sizes: Sequence[Size], wide: Attribute, b: TensorBuilder,
+    sizes: Sequence[Size], b: TensorBuilder,
 ) -> SSAValue:  # fmt: skip
-    """Returns the sum over loop `last` of matrix[row, last] * source[place], of shape `sizes`."""
+    """
+    Returns the sum over loop `last` of matrix[row, last] * source[place], of shape `sizes`, in the
+    accumulator type of the source's elements.
+    """
+    wide = accumulator_type(element_type(source))
     loops = len(sizes) + 1
     maps = [
         AffineMap(loops, 0, (row, AffineExpr.dimension(loops - 1))),
@@ -81,7 +85,6 @@ def padded(
 
 def into_tiles(t: Transform, source: SSAValue, out: SSAValue, b: TensorBuilder) -> SSAValue | None:
     """tiles[i, j, h, w] = sum of M[i, a] * M[j, b] * source[h * m + a, w * m + b]"""
-    wide = accumulator_type(element_type(source))
     sizes, tiles = dims(source, b), dims(out, b)
     rest = list(t.rest)
     whole = list(sizes)
@@ -99,14 +102,14 @@ def into_tiles(t: Transform, source: SSAValue, out: SSAValue, b: TensorBuilder) 
     place: dict[int, AffineExpr] = {flat: e for (flat, _), e in zip(rest, others, strict=True)}
     place |= {t.image[0]: h, t.image[1]: w * t.outputs(1) + last}
     middle = [tiles[1], width, whole[t.image[0]], *(sizes[flat] for flat, _ in rest)]
-    half = multiplied(t.matrix(1), j, source, [place[d] for d in range(4)], middle, wide, b)
+    half = multiplied(t.matrix(1), j, source, [place[d] for d in range(4)], middle, b)
     # Then along the height, in the order of the tiles.
     last = AffineExpr.dimension(len(tiles))
     at = [AffineExpr.dimension(d) for d in range(len(tiles))]
     zero = AffineExpr.constant(0)
     row, column = (zero, zero) if t.counts is None else (at[t.counts[0]], at[t.counts[1]])
     inside = [at[1], column, row * t.outputs(0) + last, *(at[tile] for _, tile in rest)]
-    result = multiplied(t.matrix(0), at[0], half, inside, tiles, wide, b)
+    result = multiplied(t.matrix(0), at[0], half, inside, tiles, b)
     return b.stored(result, out)
 
 
@@ -122,13 +125,11 @@ def out_of_tiles(t: Transform, source: SSAValue, out: SSAValue, b: TensorBuilder
     place |= {0: a, 1: last, t.counts[0]: h, t.counts[1]: _over(w, n)}
     middle = [tiles[0], tiles[t.counts[0]], sizes[t.image[1]]]
     middle += [sizes[flat] for flat, _ in t.rest]
-    half = multiplied(
-        t.matrix(1), _modulo(w, n), source, [place[d] for d in range(6)], middle, wide, b
-    )
+    half = multiplied(t.matrix(1), _modulo(w, n), source, [place[d] for d in range(6)], middle, b)
     at = [AffineExpr.dimension(d) for d in range(4)]
     last, row = AffineExpr.dimension(4), at[t.image[0]]
     inside = [last, _over(row, m), at[t.image[1]], *(at[flat] for flat, _ in t.rest)]
-    result = multiplied(t.matrix(0), _modulo(row, m), half, inside, sizes, wide, b)
+    result = multiplied(t.matrix(0), _modulo(row, m), half, inside, sizes, b)
     if not t.accumulates:
         return b.stored(result, out)
     kind = element_type(out)

@@ -63,6 +63,13 @@ def size_of(value: SSAValue) -> int:
     return prod(value.type.get_shape()) * max(1, width // 8)
 
 
+def reads_outputs(op: Operation) -> bool:
+    """Whether the body of a structured op reads its outputs."""
+    return isinstance(op, linalg.GenericOp) and any(
+        argument.uses for argument in op.body.block.args[len(op.inputs) :]
+    )
+
+
 def foldable(op: Operation) -> bool:
     """Whether an op has only constant operands and a result small enough to store."""
     if not isinstance(op, linalg.GenericOp | tensor.ExtractSliceOp) or len(op.results) != 1:
@@ -74,11 +81,7 @@ def foldable(op: Operation) -> bool:
     known = [v for v in operands if is_constant(v)]
     if any(v not in known and not isinstance(v.owner, tensor.EmptyOp) for v in operands):
         return False
-    if isinstance(op, linalg.GenericOp) and any(
-        a.uses for a in op.body.block.args[len(op.inputs) :]
-    ):
-        return False
-    if not any(isinstance(v.type, TensorType) for v in known):
+    if reads_outputs(op) or not any(isinstance(v.type, TensorType) for v in known):
         return False
     most = max(COMMON.folded_bytes, sum(size_of(v) for v in known))
     return size_of(op.results[0]) <= min(most, COMMON.most_folded_bytes)

@@ -26,6 +26,9 @@ from irees.transforms.utils.tensors import (
 
 Attention = ext.AttentionOp | ext.OnlineAttentionOp
 
+Indexed = tuple[SSAValue, Sequence[int]]
+"""A tensor, and the loop that indexes each of its dims."""
+
 WEIGHT_BITS = 16
 """If the values have this width in bits, the weights of the second product get their type."""
 
@@ -102,7 +105,7 @@ class Scores:
         query, key, _, _, *mask_map = (dims_of(m.data) for m in op.indexing_maps)
         sizes = self.sizes(self.loops, b)
         products = b.filled(0, wide, sizes)
-        raw = contract(op.query, query, op.key, key, products, self.loops, b)
+        raw = contract((op.query, query), (op.key, key), (products, self.loops), b)
         identity = AffineMap.identity(len(self.loops))
         scalar = AffineMap(len(self.loops), 0, ())
         inputs, maps = [raw, op.scale], [identity, scalar]
@@ -135,20 +138,16 @@ def add_mask(score: SSAValue, mask: SSAValue, s: ScalarBuilder) -> SSAValue:
     return s.op(arith.AddfOp, score, s.cast(mask, score.type))
 
 
-def contract(
-    lhs: SSAValue, lhs_loops: Sequence[int], rhs: SSAValue, rhs_loops: Sequence[int],
-    init: SSAValue, out_loops: Sequence[int], b: TensorBuilder,
-) -> SSAValue:  # fmt: skip
-    """init + sum of lhs * rhs over the loops that are not in `out_loops`"""
-    loops = [*out_loops, *sorted({*lhs_loops, *rhs_loops} - {*out_loops})]
-    wide = element_type(init)
-    maps = [
-        select_dims(len(loops), [loops.index(d) for d in own])
-        for own in (lhs_loops, rhs_loops, out_loops)
-    ]
+def contract(lhs: Indexed, rhs: Indexed, init: Indexed, b: TensorBuilder) -> SSAValue:
+    """init + sum of lhs * rhs over the loops that do not index `init`"""
+    operands, dims = zip(lhs, rhs, init, strict=True)
+    kept = dims[-1]
+    loops = [*kept, *sorted({*dims[0], *dims[1]} - {*kept})]
+    wide = element_type(operands[-1])
+    maps = [select_dims(len(loops), [loops.index(d) for d in own]) for own in dims]
     (result,) = b.compute(
-        [lhs, rhs],
-        [init],
+        operands[:2],
+        operands[2:],
         maps,
         lambda s, v: [
             s.op(arith.AddfOp, v[2], s.op(arith.MulfOp, s.cast(v[0], wide), s.cast(v[1], wide)))

@@ -37,28 +37,41 @@ def element_types(operands: Sequence[SSAValue]) -> list[Attribute]:
     ]
 
 
+_KINDS = {IndexType: "index", IntegerType: "integer", AnyFloat: "float"}
+_CASTS = {
+    ("index", "integer", 0): (arith.IndexCastOp, arith.IndexCastOp),
+    ("integer", "index", 0): (arith.IndexCastOp, arith.IndexCastOp),
+    ("integer", "integer", -1): (arith.TruncIOp, arith.TruncIOp),
+    ("integer", "integer", 0): (arith.ExtSIOp, arith.ExtUIOp),
+    ("integer", "integer", 1): (arith.ExtSIOp, arith.ExtUIOp),
+    ("integer", "float", 0): (arith.SIToFPOp, arith.UIToFPOp),
+    ("float", "integer", 0): (arith.FPToSIOp, arith.FPToUIOp),
+    ("float", "float", -1): (arith.TruncFOp, arith.TruncFOp),
+    ("float", "float", 1): (arith.ExtFOp, arith.ExtFOp),
+}
+"""
+The ops of signed and unsigned casts, by the kinds of the types; of types of one kind also by
+whether the result is narrower (-1) or wider (1).
+"""
+
+
+def _kind(type_: Attribute) -> str:
+    return next((name for kind, name in _KINDS.items() if isinstance(type_, kind)), "other")
+
+
 def cast(value: SSAValue, to: Attribute, unsigned: bool = False) -> SSAValue:
     """Casts `value` to `to` like linalg's `cast_signed` and `cast_unsigned`. Raises ValueError."""
     source = value.type
     if source == to:
         return value
-    if isinstance(source, IndexType) or isinstance(to, IndexType):
-        if isinstance(source, IntegerType) or isinstance(to, IntegerType):
-            return arith.IndexCastOp(value, to).result
-    elif isinstance(source, IntegerType) and isinstance(to, IntegerType):
-        if source.width.data > to.width.data:
-            return arith.TruncIOp(value, to).result
-        return (arith.ExtUIOp if unsigned else arith.ExtSIOp)(value, to).result
-    elif isinstance(source, IntegerType) and isinstance(to, AnyFloat):
-        return (arith.UIToFPOp if unsigned else arith.SIToFPOp)(value, to).result
-    elif isinstance(source, AnyFloat) and isinstance(to, IntegerType):
-        return (arith.FPToUIOp if unsigned else arith.FPToSIOp)(value, to).result
-    elif isinstance(source, AnyFloat) and isinstance(to, AnyFloat):
-        if source.bitwidth != to.bitwidth:
-            return (arith.TruncFOp if source.bitwidth > to.bitwidth else arith.ExtFOp)(
-                value, to
-            ).result
-    raise ValueError(f"linalg has no cast from {source} to {to}")
+    kinds, wider = (_kind(source), _kind(to)), 0
+    if kinds in (("integer", "integer"), ("float", "float")):
+        before, after = (type_.bitwidth for type_ in (source, to))  # type: ignore[attr-defined]
+        wider = (after > before) - (after < before)
+    ops = _CASTS.get((*kinds, wider))
+    if ops is None:
+        raise ValueError(f"linalg has no cast from {source} to {to}")
+    return ops[unsigned](value, to).result
 
 
 def _pick(value: SSAValue, of_float, of_int, of_bool=None, of_complex=None):

@@ -8,7 +8,7 @@ keep xDSL's class and are not listed. Ops that MLIR has removed stay, because ex
 
 from __future__ import annotations
 
-from .structured import MappedOperation, elementwise_op, named
+from .structured import MappedOperation, TableOperation, elementwise_op, named
 
 
 def _contraction(name: str, loops: str, maps: str, doc: str = "A contraction"):
@@ -62,9 +62,9 @@ CONTRACTIONS = [
 _CONV = "A convolution"
 _DEPTHWISE = "A convolution of each channel alone"
 CONVOLUTIONS = [
-    named("conv_1d", "xw", "X,w->x", doc=_CONV, strided=False),
-    named("conv_2d", "yxhw", "YX,hw->yx", doc=_CONV, strided=False),
-    named("conv_3d", "zyxdhw", "ZYX,dhw->zyx", doc=_CONV, strided=False),
+    named("conv_1d", "xw", "X,w->x", doc=_CONV, base=TableOperation),
+    named("conv_2d", "yxhw", "YX,hw->yx", doc=_CONV, base=TableOperation),
+    named("conv_3d", "zyxdhw", "ZYX,dhw->zyx", doc=_CONV, base=TableOperation),
     named("conv_1d_nwc_wcf", "nxfwc", "nXc,wcf->nxf", doc=_CONV),
     named("conv_1d_ncw_fcw", "nfxcw", "ncX,fcw->nfx", doc=_CONV),
     named("conv_2d_nhwc_hwcf_q", "nyxfhwc", "nYXc,hwcf,,->nyxf", "quantized", _CONV),

@@ -153,7 +153,21 @@ class _Relayout(IRDLOperation):
         printer.print_attribute(self.dest.type)  # type: ignore[attr-defined]
 
     def _verify(self, unpacked: SSAValue, packed: SSAValue) -> None:
-        shape, rank = _shape(unpacked), len(_shape(unpacked))
+        shape = _shape(unpacked)
+        self._verify_tiles(len(shape))
+        if _element(unpacked) != _element(packed):
+            raise VerifyException("expected source and dest to have the same element type")
+        expected, got = self._packed_shape(shape), _shape(packed)
+        if len(got) != len(expected) or any(
+            DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(got, expected)
+        ):
+            raise VerifyException(
+                f"expected the packed shape to be {_printed(expected)}, but got {_printed(got)}"
+            )
+        _check_result(self, self.dest)  # type: ignore[attr-defined]
+
+    def _verify_tiles(self, rank: int) -> None:
+        """Checks the inner tiles and the permutation for an unpacked value of this rank."""
         positions = self.inner_dims_pos.get_values()  # type: ignore[attr-defined]
         outer = self.outer_dims_perm.get_values() or tuple(range(rank))
         tiles = self.static_inner_tiles.get_values()  # type: ignore[attr-defined]
@@ -166,23 +180,21 @@ class _Relayout(IRDLOperation):
             size < 1 and size != DYNAMIC_INDEX for size in tiles
         ):
             raise VerifyException("expected one positive inner tile per inner_dims_pos")
-        if _element(unpacked) != _element(packed):
-            raise VerifyException("expected source and dest to have the same element type")
-        expected = list(shape)
+
+    def _packed_shape(self, shape: Sequence[int]) -> list[int]:
+        """Returns the counts of tiles in the permuted order, then the sizes of the inner tiles."""
+        positions = self.inner_dims_pos.get_values()  # type: ignore[attr-defined]
+        tiles = self.static_inner_tiles.get_values()  # type: ignore[attr-defined]
+        counts = list(shape)
         for position, tile in zip(positions, tiles):
-            known = DYNAMIC_INDEX not in (expected[position], tile)
-            expected[position] = math.ceil(expected[position] / tile) if known else DYNAMIC_INDEX
-        expected = [expected[dim] for dim in outer] + list(tiles)
-        got = _shape(packed)
-        if len(got) != len(expected) or any(
-            DYNAMIC_INDEX not in p and p[0] != p[1] for p in zip(got, expected)
-        ):
-            wanted, given = (
-                ", ".join("?" if n == DYNAMIC_INDEX else str(n) for n in shape)
-                for shape in (expected, got)
-            )
-            raise VerifyException(f"expected the packed shape to be [{wanted}], but got [{given}]")
-        _check_result(self, self.dest)  # type: ignore[attr-defined]
+            known = DYNAMIC_INDEX not in (counts[position], tile)
+            counts[position] = math.ceil(counts[position] / tile) if known else DYNAMIC_INDEX
+        outer = self.outer_dims_perm.get_values() or range(len(shape))
+        return [counts[dim] for dim in outer] + list(tiles)
+
+
+def _printed(shape: Sequence[int]) -> str:
+    return f"[{', '.join('?' if n == DYNAMIC_INDEX else str(n) for n in shape)}]"
 
 
 def _parse_relayout(cls, parser: Parser, has_padding: bool):

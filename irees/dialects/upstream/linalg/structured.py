@@ -220,16 +220,18 @@ def named(
     doc: str = "",
     *,
     base: type[TableOperation] | None = None,
-    strided: bool | None = None,
 ) -> type[TableOperation]:
-    """Defines the op `linalg.<name>`; see the module docstring for the notation."""
+    """
+    Defines the op `linalg.<name>`; see the module docstring for the notation.
+
+    The base is by default `StridedOperation` for an op with windows, else `TableOperation`.
+    """
     operands = tuple(maps.replace("->", ",").split(",")) if maps else ()
-    if strided is None:
-        strided = any(letter in _WINDOWS for letter in maps)
-    body = BODIES[body] if isinstance(body, str) else body
-    spec = Spec(name, loops, operands, body, strided, doc)
     if base is None:
-        base = StridedOperation if strided else TableOperation
+        windows = any(letter in _WINDOWS for letter in maps)
+        base = StridedOperation if windows else TableOperation
+    body = BODIES[body] if isinstance(body, str) else body
+    spec = Spec(name, loops, operands, body, issubclass(base, StridedOperation), doc)
     class_name = "".join(part.capitalize() for part in name.split("_")) + "Op"
     what = doc or "A named op of linalg"
     where = f"`{maps}` over the loops `{loops}`" if maps else "the same at every rank"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...builder import Size, Tensor, contractions, shapes
@@ -141,8 +142,17 @@ def scaled_mm(
 # --- grouped products ---
 
 
-def _group(call: Call, offsets: Tensor, i: int, size: Size) -> tuple[Size, Size]:
-    """The begin and the size of group i, clamped to `size` rows."""
+@dataclass(frozen=True)
+class _Group:
+    """A group of rows of a grouped product, or of columns or the reduced dim."""
+
+    number: int
+    begin: Size
+    count: Size
+
+
+def _group(call: Call, offsets: Tensor, i: int, size: Size) -> _Group:
+    """Group i, clamped to `size` rows."""
     b = call.b
 
     def end(at: int) -> Size:
@@ -152,7 +162,7 @@ def _group(call: Call, offsets: Tensor, i: int, size: Size) -> tuple[Size, Size]
         return b.compute(lambda v, n: v.to(INDEX).clamp(0, n), pair, (b.value(size), INDEX)).value
 
     begin = end(i - 1)
-    return begin, b.maximum(b.sub(end(i), begin), 0)
+    return _Group(i, begin, b.maximum(b.sub(end(i), begin), 0))
 
 
 @lowers(aten._grouped_mm.default)
@@ -181,16 +191,14 @@ def _grouped(call: Call, x: Tensor, y: Tensor, offsets: Tensor, result: Tensor) 
     (groups,) = call.static(offsets.shape, "list of groups")
     size = x.shape[0] if y.rank == 3 else x.shape[1]
     for g in range(groups):
-        begin, count = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
-        result = _add_group(call, result, x, y, g, begin, count)
+        group = _group(call, offsets, g, y.shape[-1] if x.rank == 3 else size)
+        result = _add_group(call, result, x, y, group)
     return result
 
 
-def _add_group(
-    call: Call, result: Tensor, x: Tensor, y: Tensor, g: int, begin: Size, count: Size
-) -> Tensor:
+def _add_group(call: Call, result: Tensor, x: Tensor, y: Tensor, group: _Group) -> Tensor:
     """Inserts the product of one group into the result."""
-    b = call.b
+    b, g, begin, count = call.b, group.number, group.begin, group.count
     if x.rank == 3:
         left, offsets = shapes.select(b, x, 0, g), [0, begin]
     else:

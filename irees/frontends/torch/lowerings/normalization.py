@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -127,15 +128,22 @@ def _by_channel(call: Call, x: Tensor, t: Tensor) -> Tensor:
     return shapes.reshape(call.b, t, [t.shape[0], *[1] * (x.rank - 2)])
 
 
-def by_statistics(
-    call: Call, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, eps: float
-) -> Tensor:
+@dataclass(frozen=True)
+class Statistics:
+    """The mean and the variance of each channel, and what is added to the variance."""
+
+    mean: Tensor
+    var: Tensor
+    eps: float
+
+
+def by_statistics(call: Call, x: Tensor, weight: Any, bias: Any, given: Statistics) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias by channel, with given statistics."""
     b, wide = call.b, x.dtype.computed
     if x.rank < 2:  # PyTorch accepts an empty vector
         return b.cast(x, call.dtype())
-    rstd = b.map(lambda v: 1 / (v.to(wide) + eps).sqrt(), var, dtype=wide)
-    columns = [_by_channel(call, x, t) for t in (mean, rstd)]
+    rstd = b.map(lambda v: 1 / (v.to(wide) + given.eps).sqrt(), given.var, dtype=wide)
+    columns = [_by_channel(call, x, t) for t in (given.mean, rstd)]
     result = b.map(lambda v, m, r: (v.to(wide) - m.to(wide)) * r, x, *columns, dtype=wide)
     return affine(call, result, weight, bias, [x.shape[1], *[1] * (x.rank - 2)])
 
@@ -145,7 +153,7 @@ def batch_norm_no_training(
     call: Call, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, _: float, eps: float
 ) -> tuple[Tensor, ...]:
     """The norm with given statistics; the other two results are empty"""
-    result = by_statistics(call, x, weight, bias, mean, var, eps)
+    result = by_statistics(call, x, weight, bias, Statistics(mean, var, eps))
     rest = [call.b.empty(call.dtype(i), call.shape(i)) for i in (1, 2)]
     return result, *rest
 
@@ -157,7 +165,7 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """The norm with given statistics, or with those of x"""
     if call.target is aten.batch_norm.default and not training:
-        return by_statistics(call, x, weight, bias, mean, var, eps)
+        return by_statistics(call, x, weight, bias, Statistics(mean, var, eps))
     if mean is not None or not training:
         raise NotLowered
     axes = [0, *range(2, x.rank)]
@@ -205,7 +213,7 @@ def batch_norm_functional(
     """The norm with the statistics of x; also returns the updated running statistics"""
     b = call.b
     if not training:
-        result = by_statistics(call, x, weight, bias, mean, var, eps)
+        result = by_statistics(call, x, weight, bias, Statistics(mean, var, eps))
         rest = [b.empty(call.dtype(i), call.shape(i)) for i in (1, 2)]
         return result, *rest, mean, var
     axes = [0, *range(2, x.rank)]

@@ -18,6 +18,7 @@ def _with_bias(call: Call, result: Tensor, bias: Tensor | None, axis: int = 1) -
     return call.b.map(lambda v, c: v + c.to(wide), result, bias, dtype=call.dtype())
 
 
+@lowers(aten.convolution.default, aten._convolution.default, aten.convolution_overrideable.default)
 def convolve(
     call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
     dilation: Any, transposed: bool, output_padding: Any, groups: int,
@@ -36,11 +37,6 @@ def convolve(
         result = windows.convolution(b, x, weight, found, groups, out=out)
     result = _with_bias(call, result, bias)
     return shapes.reshape(b, result, shape) if lone else result
-
-
-lowers(aten.convolution.default, aten._convolution.default, aten.convolution_overrideable.default)(
-    lambda call, *args: convolve(call, *args[:9])
-)
 
 
 @lowers(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)

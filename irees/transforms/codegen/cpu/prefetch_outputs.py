@@ -60,6 +60,20 @@ def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]
     return []
 
 
+def written_tile(stores: list[vector.StoreOp], body: Block, most: int) -> memref.SubviewOp | None:
+    """
+    Returns the view that all stores write. None for a view from outside of the loop, for one of
+    more than `most` bytes, and if a store is nontemporal.
+    """
+    views = {store.base for store in stores}
+    if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
+        return None
+    view = next(iter(views)).owner
+    if not isinstance(view, memref.SubviewOp) or view.parent is not body:
+        return None
+    return view if 0 < bytes_of(view.result.type) <= most else None
+
+
 def can_precede(view: memref.SubviewOp, loop: Operation) -> bool:
     """Whether all operands of a view dominate a loop of its block."""
     return all(
@@ -84,13 +98,8 @@ class PrefetchOutputsPass(ModulePass):
 
     def prefetch_tile(self, stores: list[vector.StoreOp], body: Block, most: int) -> None:
         """Prefetches the tile of one output, if all stores of a parallel loop are to one tile."""
-        views = {store.base for store in stores}
-        if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
-            return
-        view = next(iter(views)).owner
-        if not isinstance(view, memref.SubviewOp) or view.parent is not body:
-            return
-        if not 0 < bytes_of(view.result.type) <= most:
+        view = written_tile(stores, body, most)
+        if view is None:
             return
         writers = {place_in(body, store) for store in stores}
         loads = loads_before(view, next(o for o in body.ops if o in writers))

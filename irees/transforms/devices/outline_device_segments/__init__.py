@@ -115,10 +115,10 @@ class Outliner:
         for op in old:
             if isinstance(op, TensorImportOp) and op.affinity is not None:
                 self._import(op, min(devices_of(op.affinity)))
-        made = {value for item in items for value in item.made}
+        made = _made_by(items)
         self._send([t for t in transfers if t.operand not in made], point)
         for segment in cut(items):
-            here = {value for item in segment for value in item.made}
+            here = _made_by(segment)
             self._invoke(segment, end, point)
             self._send([t for t in transfers if t.operand in here], point)
         for op in old:
@@ -203,6 +203,11 @@ class Outliner:
             if block is not None and op is block.last_op and block.parent_op() is self.function:
                 return True
         return False
+
+
+def _made_by(items: Sequence[Item]) -> set[SSAValue]:
+    """Returns the values that items make."""
+    return {value for item in items for value in item.made}
 
 
 def _symbols_used(op: Operation) -> set[str]:

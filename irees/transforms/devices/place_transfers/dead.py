@@ -52,7 +52,9 @@ def live_in(function: func.FuncOp) -> tuple[set[Operation], set[SSAValue]]:
 
 
 def _branch(op: cf.BranchOp | cf.ConditionalBranchOp, live: set[SSAValue]) -> None:
-    """Replaces a branch by one that passes only live arguments."""
+    """Replaces a branch that passes dead arguments by one that passes only the live ones."""
+    if all(argument in live for block in op.successors for argument in block.args):
+        return
 
     def kept(block: Block, given: Sequence[SSAValue]) -> list[SSAValue]:
         return [v for v, a in zip(given, block.args, strict=True) if a in live]
@@ -76,10 +78,7 @@ def drop_dead(function: func.FuncOp) -> None:
     blocks = list(function.body.blocks)
     for end in [block.last_op for block in blocks]:
         if isinstance(end, _BRANCHES):
-            for block in end.successors:
-                if any(argument not in values for argument in block.args):
-                    _branch(end, values)
-                    break
+            _branch(end, values)
     dead = [op for block in blocks for op in block.ops if op not in ops and op is not block.last_op]
     for op in dead:
         op.detach()

@@ -42,7 +42,11 @@ from irees.analysis.contractions import is_contraction, multiply_add
 from irees.dialects.irees_target import is_strict
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.rewrites import may_rewrite
-from irees.transforms.global_opt.fold_affine_epilogues.channel_constants import Channel, chain_of
+from irees.transforms.global_opt.fold_affine_epilogues.channel_constants import (
+    Channel,
+    Step,
+    chain_of,
+)
 from irees.transforms.utils.constants import array_of, constant_of, is_large_splat
 from irees.transforms.utils.structured import element_type, generic, is_zero_fill, iterators, maps
 from irees.transforms.utils.tensors import select_dims
@@ -90,16 +94,23 @@ def scaled(constant: arith.ConstantOp, dim: int, scale: np.ndarray) -> arith.Con
     return constant_of(product, kind) if np.isfinite(product).all() else None
 
 
-def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
-    """f(contraction(x, w) * s + t)  =>  f(contraction(x, w * s) + t)"""
-    x = op.inputs[position]
-    if not isinstance(x, OpResult) or not x.has_one_use():
-        return None
-    contraction = x.op
-    if not isinstance(contraction, linalg.GenericOp) or not is_contraction(contraction):
-        return None
-    if not isinstance(element_type(x), Float32Type | Float64Type):
-        return None
+@dataclass(frozen=True)
+class Epilogue:
+    """x * scale + shift along a loop of an epilogue, and the weights that absorb the scale."""
+
+    loop: int
+    steps: Sequence[Step]
+    shift: np.ndarray
+    operand: int
+    """The position of the weights in the contraction."""
+    weights: arith.ConstantOp
+    """The weights times the scale."""
+
+
+def scaled_epilogue(
+    op: linalg.GenericOp, position: int, contraction: linalg.GenericOp
+) -> Epilogue | None:
+    """Returns the first scale of an input whose product with the weights is finite, or None."""
     for dim, loop in enumerate(maps(op)[position].results):
         weights = weights_of(contraction, dim)
         if weights is None or not isinstance(loop, AffineDimExpr):
@@ -117,19 +128,34 @@ def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
         new = scaled(old, weights.dim, scale)
         if new is None or not np.isfinite(shift).all():
             continue
-        if not may_rewrite(NAME, op, "fold_scale of linalg.generic"):
-            return None
         new.location = old.location
-        Rewriter.insert_op(new, InsertPoint.before(contraction))
-        contraction.operands[weights.position] = new.result
-        added = with_constants(op, loop.position, [constant_of(shift, _type_of(shift))])
-        argument = added.body.block.args[len(added.inputs) - 1]
-        last = next(o for o in added.body.block.ops if o is steps[-1].op)
-        plus = arith.AddfOp(steps[0].value, argument)
-        Rewriter.insert_op(plus, InsertPoint.before(last))
-        last.results[0].replace_all_uses_with(plus.result)
-        return tidied(added)
+        return Epilogue(loop.position, steps, shift, weights.position, new)
     return None
+
+
+def fold_scale(op: linalg.GenericOp, position: int) -> linalg.GenericOp | None:
+    """f(contraction(x, w) * s + t)  =>  f(contraction(x, w * s) + t)"""
+    x = op.inputs[position]
+    if not isinstance(x, OpResult) or not x.has_one_use():
+        return None
+    contraction = x.op
+    if not isinstance(contraction, linalg.GenericOp) or not is_contraction(contraction):
+        return None
+    if not isinstance(element_type(x), Float32Type | Float64Type):
+        return None
+    found = scaled_epilogue(op, position, contraction)
+    if found is None or not may_rewrite(NAME, op, "fold_scale of linalg.generic"):
+        return None
+    Rewriter.insert_op(found.weights, InsertPoint.before(contraction))
+    contraction.operands[found.operand] = found.weights.result
+    shift = constant_of(found.shift, _type_of(found.shift))
+    added = with_constants(op, found.loop, [shift])
+    argument = added.body.block.args[len(added.inputs) - 1]
+    last = next(o for o in added.body.block.ops if o is found.steps[-1].op)
+    plus = arith.AddfOp(found.steps[0].value, argument)
+    Rewriter.insert_op(plus, InsertPoint.before(last))
+    last.results[0].replace_all_uses_with(plus.result)
+    return tidied(added)
 
 
 def fold_known(op: linalg.GenericOp, loop: int) -> linalg.GenericOp | None:

@@ -41,7 +41,10 @@ from irees.dialects.shape_relations import Row, row_of
 from irees.dialects.sizes import Dim, Scalar, Window, evaluate
 from irees.dialects.util import AssumeIntOp
 from irees.transforms.global_opt.insert_shape_checks.assumption_checks import check_assumption
-from irees.transforms.global_opt.insert_shape_checks.requirements import count_iterations, require
+from irees.transforms.global_opt.insert_shape_checks.requirements import (
+    Requirement,
+    count_iterations,
+)
 from irees.transforms.global_opt.insert_shape_checks.window_checks import WindowCheck
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -98,7 +101,7 @@ def check(op: Operation, row: Row) -> None:
             continue
         rhs, lhs = evaluate(relation.rhs, leaf, b), evaluate(relation.lhs, leaf, b)
         unless = [evaluate(size, leaf, b) for size in relation.unless]
-        require(lhs, rhs, relation.predicate, relation.message, op, b, unless)
+        Requirement(lhs, relation.predicate, rhs, relation.message, unless).check(op, b)
     if isinstance(op, linalg.GenericOp) and outside:
         kinds = iterators(op)
         empty = {x for x in outside if kinds[x] != "parallel" and not is_positive(sizes[x])}

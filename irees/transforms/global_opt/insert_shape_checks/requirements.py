@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import IndexType, StringAttr
@@ -13,54 +14,57 @@ from irees.errors import VerifyError
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, same_size
 
 
-def require(
-    lhs: Size, rhs: Size, predicate: str, message: str, op: Operation, b: IndexBuilder,
-    unless: Sequence[Size] = (),
-) -> None:  # fmt: skip
-    """
-    Asserts a relation of two sizes, unless one of the sizes in `unless` is 0.
+@dataclass(frozen=True)
+class Requirement:
+    """A relation of two sizes that must hold, unless one of the sizes in `unless` is 0."""
 
-    Raises VerifyError if the relation is known to be false.
-    """
-    if any(isinstance(size, int) and size == 0 for size in unless):
-        return
-    if is_known(lhs, rhs, predicate):
-        return
-    if all(isinstance(size, int) for size in unless):
-        refuse_false(lhs, rhs, predicate, message, op)
-    condition = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
-    for size in unless:
-        if isinstance(size, SSAValue):
-            empty = b.insert(arith.CmpiOp(size, b.value(0), "eq")).results[0]
-            condition = b.insert(arith.OrIOp(condition, empty)).results[0]
-    _assert(condition, message, op, b)
+    lhs: Size
+    predicate: str
+    """`eq` or `sle`."""
+    rhs: Size
+    message: str
+    unless: Sequence[Size] = ()
 
+    def check(self, op: Operation, b: IndexBuilder) -> None:
+        """Asserts the relation for `op`. Raises VerifyError if it is known to be false."""
+        if any(isinstance(size, int) and size == 0 for size in self.unless):
+            return
+        if self.is_known():
+            return
+        if all(isinstance(size, int) for size in self.unless):
+            self.refuse_false(op)
+        lhs, rhs = b.value(self.lhs), b.value(self.rhs)
+        condition = b.insert(arith.CmpiOp(lhs, rhs, self.predicate)).results[0]
+        for size in self.unless:
+            if isinstance(size, SSAValue):
+                empty = b.insert(arith.CmpiOp(size, b.value(0), "eq")).results[0]
+                condition = b.insert(arith.OrIOp(condition, empty)).results[0]
+        _assert(condition, self.message, op, b)
 
-def is_known(lhs: Size, rhs: Size, predicate: str) -> bool:
-    """Whether a relation is known to hold."""
-    lhs, rhs = number_of(lhs), number_of(rhs)
-    if same_size(lhs, rhs):
-        return True
-    if isinstance(lhs, int) and isinstance(rhs, int):
-        return lhs == rhs if predicate == "eq" else lhs <= rhs
-    return predicate == "sle" and isinstance(lhs, int) and lhs <= 0 and is_dim(rhs)
+    def is_known(self) -> bool:
+        """Whether the relation is known to hold."""
+        lhs, rhs = number_of(self.lhs), number_of(self.rhs)
+        if same_size(lhs, rhs):
+            return True
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return lhs == rhs if self.predicate == "eq" else lhs <= rhs
+        return self.predicate == "sle" and isinstance(lhs, int) and lhs <= 0 and is_dim(rhs)
+
+    def refuse_false(self, op: Operation) -> None:
+        """Raises VerifyError if the relation is known not to hold."""
+        known = least(self.lhs)
+        if not isinstance(self.rhs, int) or known is None:
+            return
+        if isinstance(self.lhs, int):
+            raise VerifyError(f"{self.message}, but they are {self.lhs} and {self.rhs}", op=op)
+        if known > self.rhs:
+            raise VerifyError(f"{self.message}, but it is {known} at least", op=op)
 
 
 def number_of(size: Size) -> Size:
     """Returns a constant size as an int, any other size unchanged."""
     known = size if isinstance(size, int) else constant_value(size)
     return size if known is None else known
-
-
-def refuse_false(lhs: Size, rhs: Size, predicate: str, message: str, op: Operation) -> None:
-    """Raises VerifyError for a relation that is known not to hold."""
-    known = least(lhs)
-    if not isinstance(rhs, int) or known is None:
-        return
-    if isinstance(lhs, int):
-        raise VerifyError(f"{message}, but they are {lhs} and {rhs}", op=op)
-    if known > rhs:
-        raise VerifyError(f"{message}, but it is {known} at least", op=op)
 
 
 def least(size: Size) -> int | None:

@@ -20,7 +20,7 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.shape_relations import MAX_SIZE
 from irees.dialects.sizes import Window
 from irees.errors import VerifyError
-from irees.transforms.global_opt.insert_shape_checks.requirements import number_of, require
+from irees.transforms.global_opt.insert_shape_checks.requirements import Requirement, number_of
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import affine_value, linear_form
 
@@ -133,7 +133,7 @@ class WindowCheck:
 
     def _require(self, lhs: Size, rhs: Size, b: IndexBuilder) -> None:
         empty = list(self.loops.values())
-        require(lhs, rhs, "sle", self.window.message, self.op, b, unless=empty)
+        Requirement(lhs, "sle", rhs, self.window.message, unless=empty).check(self.op, b)
 
     def _times(self, size: Size, factor: int) -> Size:
         """Returns size * factor, after an assert that it does not exceed LARGEST."""
@@ -200,4 +200,5 @@ class WindowCheck:
         # If another loop is empty, there are no iterations to check.
         others = [size for loop, size in self.loops.items() if loop not in point]
         for lhs, rhs in ((0, at), (inner.add(at, 1), self.extent)):
-            require(lhs, rhs, "sle", self.window.message, self.op, inner, unless=others)
+            bound = Requirement(lhs, "sle", rhs, self.window.message, unless=others)
+            bound.check(self.op, inner)

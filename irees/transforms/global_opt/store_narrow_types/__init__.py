@@ -117,6 +117,14 @@ class Storage:
             return DictionaryAttr({k: self.attribute(v) for k, v in attr.data.items()})
         return self.type(attr) if isinstance(attr, TypeAttribute) else attr
 
+    def update(self, op: Operation) -> None:
+        """Stores the constants and types in the properties and attributes of an op."""
+        for attributes in (op.properties, op.attributes):
+            for key, value in attributes.items():
+                new = self.attribute(value)
+                if new != value:
+                    attributes[key] = new
+
     def _elements(self, attr: DenseIntOrFPElementsAttr | DenseResourceAttr) -> Attribute:
         kind = attr.get_type()
         new = self.type(kind)
@@ -269,11 +277,7 @@ class StoreNarrowTypesPass(ModulePass):
             if isinstance(inner, func.FuncOp) and is_entry(inner):
                 if storage.type(inner.function_type) != inner.function_type:
                     mark_signature(inner)
-            for attributes in (inner.properties, inner.attributes):
-                for key, value in attributes.items():
-                    new = storage.attribute(value)
-                    if new != value:
-                        attributes[key] = new
+            storage.update(inner)
         if not before:
             return
         before = {

@@ -6,6 +6,7 @@ Lowers sort: radix sort for numeric orders, else merge sort. Part of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, i64
@@ -83,7 +84,7 @@ def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) 
         for source, kind, half in zip(sources, kinds, halves, strict=True):
             store(load_or_position(source, kind, ivs, dim, i, c), half, [i], c)
         close()
-        final = merge_sort(halves, size, order, b)
+        final = MergeSort(halves, size, order).emit(b)
         close, i, c = for_loop(b, 0, size, 1)
         for target, half in zip(targets, halves, strict=True):
             store(load(half, [c.add(final, i)], c), target, place(ivs, dim, i), c)
@@ -92,40 +93,57 @@ def sort_by_merging(op: ext.SortOp, size: Size, order: Order, at: IndexBuilder) 
     rows(targets[0], other_dims(targets[0], dim), at, row)
 
 
-def merge_sort(halves: Sequence[SSAValue], size: Size, order: Order, at: IndexBuilder) -> SSAValue:
-    """Sorts the first half of each buffer; returns the offset of the result (0 or size)."""
-    close, (width, start), b = while_loop(
-        at, [at.value(1), at.value(0)], lambda values, c: compare(values[0], size, "slt", c)
-    )
-    target = b.sub(size, start)
-    double = b.mul(width, 2)
-    close_runs, low, c = for_loop(b, 0, size, double)
-    middle = c.minimum(c.add(low, width), size)
-    high = c.minimum(c.add(low, double), size)
-    merge(halves, start, target, low, middle, high, size, order, c)
-    close_runs()
-    return close([b.value(double), b.value(target)])[1]
+@dataclass(frozen=True)
+class Runs:
+    """Two adjacent sorted runs of a row: [low, middle) and [middle, high)."""
+
+    low: Size
+    middle: Size
+    high: Size
 
 
-def merge(
-    halves: Sequence[SSAValue], start: Size, target: Size, low: Size, middle: Size, high: Size,
-    size: Size, order: Order, at: IndexBuilder,
-) -> None:  # fmt: skip
-    """Merges two adjacent runs of one half into the other."""
-    last = at.sub(size, 1)
-    close, out, b = for_loop(at, low, high, 1, [at.value(low), at.value(middle)])
-    i, j = close.arguments
-    left = [load(h, [b.add(start, b.minimum(i, last))], b) for h in halves]
-    right = [load(h, [b.add(start, b.minimum(j, last))], b) for h in halves]
-    in_left = compare(i, middle, "slt", b)
-    right_done = compare(j, high, "sge", b)
-    stays = order.first_stays(left, right, b)
-    either = b.insert(arith.OrIOp(right_done, stays)).results[0]
-    take = b.insert(arith.AndIOp(in_left, either)).results[0]
-    for h, x, y in zip(halves, left, right, strict=True):
-        store(b.insert(arith.SelectOp(take, x, y)).results[0], h, [b.add(target, out)], b)
-    step = b.insert(arith.ExtUIOp(take, i64)).results[0]
-    step = b.insert(arith.IndexCastOp(step, IndexType())).results[0]
-    next_i = b.insert(arith.AddiOp(i, step)).results[0]
-    next_j = b.insert(arith.SubiOp(b.value(b.add(j, 1)), step)).results[0]
-    close([next_i, next_j])
+@dataclass(frozen=True)
+class MergeSort:
+    """The bottom-up merge sort of a row of `size` elements, one buffer per operand."""
+
+    buffers: Sequence[SSAValue]
+    """Buffers of 2 * size elements: the row is in one half, and is merged into the other."""
+    size: Size
+    order: Order
+
+    def emit(self, at: IndexBuilder) -> SSAValue:
+        """Emits the loops; returns the offset of the sorted row (0 or size)."""
+        size = self.size
+        close, (width, start), b = while_loop(
+            at, [at.value(1), at.value(0)], lambda values, c: compare(values[0], size, "slt", c)
+        )
+        target = b.sub(size, start)
+        double = b.mul(width, 2)
+        close_runs, low, c = for_loop(b, 0, size, double)
+        middle = c.minimum(c.add(low, width), size)
+        high = c.minimum(c.add(low, double), size)
+        self._merge(Runs(low, middle, high), start, target, c)
+        close_runs()
+        return close([b.value(double), b.value(target)])[1]
+
+    def _merge(self, runs: Runs, start: Size, target: Size, at: IndexBuilder) -> None:
+        """Merges two runs of the half at offset `start` into the half at offset `target`."""
+        last = at.sub(self.size, 1)
+        first = [at.value(runs.low), at.value(runs.middle)]
+        close, out, b = for_loop(at, runs.low, runs.high, 1, first)
+        i, j = close.arguments
+        left = [load(x, [b.add(start, b.minimum(i, last))], b) for x in self.buffers]
+        right = [load(x, [b.add(start, b.minimum(j, last))], b) for x in self.buffers]
+        in_left = compare(i, runs.middle, "slt", b)
+        right_done = compare(j, runs.high, "sge", b)
+        stays = self.order.first_stays(left, right, b)
+        either = b.insert(arith.OrIOp(right_done, stays)).results[0]
+        take = b.insert(arith.AndIOp(in_left, either)).results[0]
+        for buffer, x, y in zip(self.buffers, left, right, strict=True):
+            taken = b.insert(arith.SelectOp(take, x, y)).results[0]
+            store(taken, buffer, [b.add(target, out)], b)
+        step = b.insert(arith.ExtUIOp(take, i64)).results[0]
+        step = b.insert(arith.IndexCastOp(step, IndexType())).results[0]
+        next_i = b.insert(arith.AddiOp(i, step)).results[0]
+        next_j = b.insert(arith.SubiOp(b.value(b.add(j, 1)), step)).results[0]
+        close([next_i, next_j])
