@@ -210,8 +210,8 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
                 a("annotate-dispatches"),
-                a("form-dispatch-regions", one_tile_loop=True),
-                *passes("collapse-dimensions outline-dispatch-regions tie-dispatch-operands"),
+                *passes("form-tile-regions collapse-dimensions outline-dispatch-regions"),
+                a("tie-dispatch-operands"),
                 a("deduplicate-executables"),
                 a("annotate-dispatches"),
                 *when(options.trace_dispatch_tensors, a("trace-dispatch-tensors")),

@@ -1178,10 +1178,10 @@ MUTANTS = (
     Mutant(
         "S11c",
         "groups merge though one waits for the other through a third",
-        "irees/transforms/dispatch_creation/form_dispatch_regions/tile_groups.py",
+        "irees/transforms/dispatch_creation/form_tile_regions/groups.py",
         "            self._needed(source) & both\n",
         "            self._needed(source) & both & 0\n",
-        ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
+        ("tests/transforms/dispatch_creation/test_form_tile_regions.py",),
     ),
     Mutant(
         "S11d",
