@@ -20,7 +20,7 @@ from mutant import Mutant
 
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
-SLICES = "irees/transforms/iree/utils/interface_slices.py"
+SLICES = "irees/analysis/interface_slices.py"
 SLICES_TEST = "tests/transforms/codegen/common/test_interface_reshapes.py"
 FOLDED = "filecheck/transforms/iree/fold_reshape_into_interface_tensor.mlir"
 ACCESSES = "irees/transforms/utils/memory_accesses.py"
@@ -135,9 +135,9 @@ MUTANTS = (
     Mutant(
         "S1c",
         "the offset is not divided by what is inside",
-        SLICES,
-        "offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)",
-        "offset = Sum.of(s.offsets[dim]).build(self.inside)",
+        "irees/transforms/iree/utils/interface_slices.py",
+        "offset = build_sum(Sum.of(s.offsets[dim]).floordiv(inner), self.inside)",
+        "offset = build_sum(Sum.of(s.offsets[dim]), self.inside)",
         (FOLDED,),
     ),
     Mutant(
