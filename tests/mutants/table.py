@@ -921,7 +921,7 @@ MUTANTS = (
     Mutant(
         "S9d",
         "what is past the end of a reduction is multiplied by matrix instructions",
-        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/matrix_contraction.py",
         "if isinstance(self.total, int) and self.total % self.blocking.depth == 0:",
         "if True:",
         (f"{EMULATED}::test_matrix_instructions",),
@@ -1010,7 +1010,7 @@ MUTANTS = (
     Mutant(
         "Sk2",
         "boxes of a second tile are numbered from its first again",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "at.sub(share.done, share.first)",
         "at.sub(0, share.first)",
         ("tests/backends/cuda/test_stream_k.py::test_products_of_warpgroups[True]",),
@@ -1058,7 +1058,7 @@ MUTANTS = (
     Mutant(
         "S9i",
         "products of warpgroups read copies that are not fenced",
-        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/warpgroup_contraction.py",
         "        at.insert(FenceProxyOp())\n",
         "",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1066,7 +1066,7 @@ MUTANTS = (
     Mutant(
         "S9j",
         "a part is copied to where a product is at work",
-        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/warpgroup_contraction.py",
         "return self.contraction.stages - 2",
         "return self.contraction.stages - 1",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1082,7 +1082,7 @@ MUTANTS = (
     Mutant(
         "S9l",
         "of an operand that is copied in several boxes a barrier counts one",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "            box.copies * kind.bytes  # type",
         "            kind.bytes  # type",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1090,7 +1090,7 @@ MUTANTS = (
     Mutant(
         "S9w",
         "the phases of barriers begin again with each block of a workgroup",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "return BoxRing(self, ivs, (row, column), at.mul(number, parts), parts)",
         "return BoxRing(self, ivs, (row, column), 0, parts)",
         (f"{WARPGROUPS}::test_a_workgroup_that_does_several_blocks",),
