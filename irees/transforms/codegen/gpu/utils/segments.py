@@ -265,6 +265,11 @@ class Segment:
                 )
 
 
+def _reads(op: Operation, values: set[SSAValue]) -> bool:
+    """Whether an op, or an op inside it, has one of the values as an operand."""
+    return any(operand in values for inner in op.walk() for operand in inner.operands)
+
+
 def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segment]:
     """Returns the serial segments of a block; hoists independent free ops above them."""
     found: list[Segment] = []
@@ -274,9 +279,7 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
         if op is block.last_op or parallel(op):
             current = None
             continue
-        depends = current is not None and any(
-            o in defined for inner in op.walk() for o in inner.operands
-        )
+        depends = current is not None and _reads(op, defined)
         if current is None and isinstance(op, memref.LoadOp):
             continue
         if is_free(op) and not depends:
