@@ -74,7 +74,7 @@ Ops are grouped into kernels. A kernel is a function of its own in a `flow.execu
 The fill and the reduction share their parallel loop, so they become one kernel. Kernels with the same `key` are compiled once.
 The kernel's inputs and outputs are `!iree_tensor_ext.dispatch.tensor`, as in IREE.
 
-- [irees-form-dispatch-regions](passes/irees-form-dispatch-regions.md) decides what one kernel computes.
+- [irees-form-tile-regions](passes/irees-form-tile-regions.md) decides what one kernel computes.
 """,
     "stream": """\
 The host program now has memory: arguments and results are memrefs, the result is allocated, and `stream.cmd.dispatch` writes

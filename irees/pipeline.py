@@ -135,9 +135,10 @@ CPU_CODEGEN = """
 
 GPU_CODEGEN = """
     tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-scans gpu-lower-linalg-ext
-    gpu-lower-sorts lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k
-    gpu-lower-contractions gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads
-    erase-unread-buffers gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
+    gpu-lower-scatters gpu-lower-sorts lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k
+    gpu-lower-warpgroup-contractions gpu-lower-contractions gpu-lower-reductions
+    gpu-lower-transposes gpu-distribute-to-threads erase-unread-buffers gpu-infer-memory-space
+    lower-gather expand-math gpu-check-resource-usage
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
@@ -211,8 +212,8 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
             "ops are grouped into kernels, each an executable of its own; equal ones are merged",
             (
                 a("annotate-dispatches"),
-                a("form-dispatch-regions", one_tile_loop=True),
-                *passes("collapse-dimensions outline-dispatch-regions tie-dispatch-operands"),
+                *passes("form-tile-regions collapse-dimensions outline-dispatch-regions"),
+                a("tie-dispatch-operands"),
                 a("deduplicate-executables"),
                 a("annotate-dispatches"),
                 *when(options.trace_dispatch_tensors, a("trace-dispatch-tensors")),
@@ -278,9 +279,10 @@ OPTIONAL = frozenset(
     irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
     irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
     irees-prefetch-streams irees-cpu-lower-scans irees-cpu-lower-scatters
-    irees-gpu-lower-linalg-ext irees-gpu-lower-scans
-    irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-contractions
-    irees-gpu-lower-reductions irees-gpu-lower-transposes irees-gpu-stream-k
+    irees-gpu-lower-linalg-ext irees-gpu-lower-scans irees-gpu-lower-scatters
+    irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-warpgroup-contractions
+    irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
+    irees-gpu-stream-k
     irees-split-reductions irees-split-sorts irees-sort-out-of-place
     irees-tabulate-index-expressions irees-bubble-up-extract-slices irees-collapse-dimensions
     """.split()

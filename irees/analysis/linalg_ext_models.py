@@ -88,7 +88,6 @@ class Scan(Rows):
     """iree_linalg_ext.scan: one operation per element."""
 
     to_loops = named(f"{LOOPS}:lower_scan")
-    to_threads = named(f"{THREADS}.accumulating_rows:lower_scan")
 
     @staticmethod
     def flops(op: Operation, points: int) -> int:
@@ -100,7 +99,6 @@ class Scatter:
     """iree_linalg_ext.scatter: not tiled, since its updates are applied in order."""
 
     to_loops = named(f"{LOOPS}:lower_scatter")
-    to_threads = named(f"{THREADS}.accumulating_rows:lower_scatter")
 
 
 class Attention:

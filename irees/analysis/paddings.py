@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation
 
 
@@ -44,6 +45,18 @@ def is_fill(op: Operation | Block) -> bool:
         return False
     *body, _ = op.body.block.ops
     return all(isinstance(o, arith.ConstantOp) for o in body)
+
+
+def is_background(op: Operation | Block) -> bool:
+    """Whether an op creates a tensor from scalars only, as a fill does."""
+    return (
+        isinstance(op, linalg.GenericOp)
+        and all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
+        and not any(isinstance(i.type, TensorType) for i in op.inputs)
+        and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
+        and len(op.outputs) == 1
+        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+    )
 
 
 def is_frame(op: Operation | Block) -> bool:

@@ -40,6 +40,7 @@ from xdsl.ir.affine import (
 
 from irees.analysis._linear import Linear, definitions, follows
 from irees.analysis.integer_ranges import IntegerRanges, width_of
+from irees.dialects.sizes import constant_value
 
 
 class BoundType(Enum):
@@ -139,7 +140,7 @@ class ValueBounds:
         if variable.dim is None:
             if self.wraps and width_of(type_) is not None:
                 return self.ranges.of(variable.value).value
-            return _constant_of(variable.value)
+            return constant_value(variable.value)
         if isinstance(type_, TensorType | MemRefType | VectorType):
             size = type_.get_shape()[variable.dim]
             return None if size == DYNAMIC_INDEX else size
@@ -442,12 +443,3 @@ def product(a: Linear, b: Linear) -> Linear | None:
     if b.is_number:
         return a * b.constant
     return b * a.constant if a.is_number else None
-
-
-def _constant_of(value: SSAValue) -> int | None:
-    from xdsl.dialects import arith
-    from xdsl.dialects.builtin import IntegerAttr
-
-    if isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, IntegerAttr):
-        return value.owner.value.value.data
-    return None

@@ -11,8 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
+from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
+
+Size = int | SSAValue
+"""A dim: static, or an SSA value of type index."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,23 @@ class Window:
     message: str
     own: frozenset[int] = frozenset()
     """Loops that the operand's map uses; the access is invariant in all others."""
+
+
+def constant_value(value: SSAValue) -> int | None:
+    """Returns the integer of an `arith.constant`, or None."""
+    if (
+        isinstance(value, OpResult)
+        and isinstance(value.op, arith.ConstantOp)
+        and isinstance(value.op.value, IntegerAttr)
+    ):
+        return value.op.value.value.data
+    return None
+
+
+def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
+    """Returns the static sizes with each `?` replaced by the next dynamic value."""
+    values = iter(dynamic)
+    return [next(values) if size == DYNAMIC_INDEX else size for size in static]
 
 
 def kept_dims(sizes: Sequence[object], result_shape: Sequence[int]) -> list[int]:

@@ -39,7 +39,7 @@ class CommonCosts:
     sibling_results: int = cost(4, "results", "derived: registers of accumulators")
     """Maximum results of fused reductions: each needs several accumulator registers."""
 
-    # Kernels: `irees-form-dispatch-regions`.
+    # Kernels: `irees-form-tile-regions`, `irees-form-dispatch-regions`.
 
     kernel_operands: int = cost(16, "tensors", "IREE: kIreeMaxOperandCount")
     """Maximum number of input and output tensors of a kernel."""

@@ -278,7 +278,7 @@ class CpuCosts:
     winograd_gain: float = cost(1.15, "1", "guess")
     """Ratio of estimated cycles at which the Winograd form pays off."""
 
-    # Groups of ops: `irees-form-dispatch-regions`, `irees-tile-attention-reduction`.
+    # Groups of ops: `irees-form-tile-regions`, `irees-tile-attention-reduction`.
 
     enough_tiles: int = cost(16, "tiles", "guess")
     """Minimum number of independent tiles that fusion must leave a group."""

@@ -192,9 +192,9 @@ class NvidiaCosts:
     register_keys: tuple[int, ...] = cost((64, 32), "keys", "guess")
     """Candidate numbers of keys per tile of attention in registers, preferred first."""
 
-    # Sort, top-k and scatter: `irees-gpu-lower-linalg-ext`. The unit is one sequential access of a
-    # thread to shared memory. Costs are counted, not measured: they only separate variants that
-    # differ by a factor of several.
+    # Sort, top-k and scatter: `irees-gpu-lower-linalg-ext`, `irees-gpu-lower-scatters`. The unit is
+    # one sequential access of a thread to shared memory. Costs are counted, not measured: they only
+    # separate variants that differ by a factor of several.
 
     barrier: int = cost(4, "shared-memory accesses", "guess")
     """Cost of a barrier."""

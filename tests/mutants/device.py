@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "A119",
         "a slot of operands is freed while the running product still reads it",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "        self._arrive(at.sub(part, 1), leads, at)\n",
         "        self._arrive(part, leads, at)\n",
         ("tests/backends/cuda/test_warpgroups.py::test_every_block_is_right",),
@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "A181",
         "turned bytes are stored in the order of the reduction, not in that of two matrices",
-        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/matrix_contraction.py",
         "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
         "line = access.depth",
         ("tests/backends/cuda/test_emulated.py::test_matrices_of_bytes",),
@@ -250,7 +250,7 @@ MUTANTS = (
     Mutant(
         "A185",
         "the lines of turned bytes are not shown to be inside of the tile",
-        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/matrix_contraction.py",
         "line = at.rem(_line_of_bytes(line, at), self.blocking.depth)",
         "line = _line_of_bytes(line, at)",
         (

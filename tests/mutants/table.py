@@ -20,7 +20,7 @@ from mutant import Mutant
 
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
-SLICES = "irees/transforms/iree/utils/interface_slices.py"
+SLICES = "irees/analysis/interface_slices.py"
 SLICES_TEST = "tests/transforms/codegen/common/test_interface_reshapes.py"
 FOLDED = "filecheck/transforms/iree/fold_reshape_into_interface_tensor.mlir"
 ACCESSES = "irees/transforms/utils/memory_accesses.py"
@@ -135,9 +135,9 @@ MUTANTS = (
     Mutant(
         "S1c",
         "the offset is not divided by what is inside",
-        SLICES,
-        "offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)",
-        "offset = Sum.of(s.offsets[dim]).build(self.inside)",
+        "irees/transforms/iree/utils/interface_slices.py",
+        "offset = build_sum(Sum.of(s.offsets[dim]).floordiv(inner), self.inside)",
+        "offset = build_sum(Sum.of(s.offsets[dim]), self.inside)",
         (FOLDED,),
     ),
     Mutant(
@@ -921,7 +921,7 @@ MUTANTS = (
     Mutant(
         "S9d",
         "what is past the end of a reduction is multiplied by matrix instructions",
-        "irees/transforms/codegen/gpu/utils/matrix_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_contractions/matrix_contraction.py",
         "if isinstance(self.total, int) and self.total % self.blocking.depth == 0:",
         "if True:",
         (f"{EMULATED}::test_matrix_instructions",),
@@ -937,7 +937,7 @@ MUTANTS = (
     Mutant(
         "S9m",
         "of equal digits a lane does not count those before it in its warp",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
+        "irees/transforms/codegen/gpu/utils/block_radix.py",
         "mine = _counted(both(arith.AndIOp, same, lane.earlier, b), self.kind, b)",
         "mine = _counted(both(arith.AndIOp, same, integer(0, i32, b), b), self.kind, b)",
         (f"{SELECTION}::test_static_rows",),
@@ -945,7 +945,7 @@ MUTANTS = (
     Mutant(
         "S9n",
         "a warp's elements do not follow those of earlier warps",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
+        "irees/transforms/codegen/gpu/utils/block_radix.py",
         "store(total, counts, [i, digit], at)",
         "store(integer(0, self.kind, at), counts, [i, digit], at)",
         (f"{SELECTION}::test_static_rows",),
@@ -953,7 +953,7 @@ MUTANTS = (
     Mutant(
         "S9o",
         "the last wanted element is looked for one digit too far",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
+        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_select.py",
         'enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]',
         'enough = c.insert(arith.CmpiOp(left, after, "slt")).results[0]',
         (f"{SELECTION}::test_static_rows",),
@@ -961,7 +961,7 @@ MUTANTS = (
     Mutant(
         "S9p",
         "a digit that all elements share is taken for one that none has",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/block_radix.py",
+        "irees/transforms/codegen/gpu/utils/block_radix.py",
         'moves = b.insert(arith.CmpiOp(first, integer(0, tallies.kind, b), "ne")).results[0]',
         'moves = b.insert(arith.CmpiOp(first, integer(0, tallies.kind, b), "eq")).results[0]',
         (f"{SELECTION}::test_rows_that_are_alike",),
@@ -969,7 +969,7 @@ MUTANTS = (
     Mutant(
         "S9q",
         "digits are taken where a product says how many threads there are",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/radix_rows.py",
+        "irees/transforms/codegen/gpu/utils/block_radix.py",
         "    if reason is not None or has_its_threads(loop):\n",
         "    if reason is not None:\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
@@ -1010,7 +1010,7 @@ MUTANTS = (
     Mutant(
         "Sk2",
         "boxes of a second tile are numbered from its first again",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "at.sub(share.done, share.first)",
         "at.sub(0, share.first)",
         ("tests/backends/cuda/test_stream_k.py::test_products_of_warpgroups[True]",),
@@ -1018,7 +1018,7 @@ MUTANTS = (
     Mutant(
         "S9u",
         "only the first place of a scatter is done",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_scatters/scatter_rows.py",
         "starts = b.insert(arith.OrIOp(first, other)).results[0]",
         "starts = b.insert(arith.OrIOp(first, first)).results[0]",
         (f"{SELECTION}::test_scatters_of_elements_that_meet",),
@@ -1026,7 +1026,7 @@ MUTANTS = (
     Mutant(
         "S9va",
         "the first update for a place is left out",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/scatter_rows.py",
+        "irees/transforms/codegen/gpu/gpu_lower_scatters/scatter_rows.py",
         "while_loop(b, [i, old], goes_on)",
         "while_loop(b, [b.value(b.add(i, 1)), old], goes_on)",
         (f"{SCATTERS}::test_many_updates",),
@@ -1034,7 +1034,7 @@ MUTANTS = (
     Mutant(
         "S9vb",
         "the bits of places of unknown number are too few",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_scatter.py",
+        "irees/transforms/codegen/gpu/gpu_lower_scatters/wide_scatter.py",
         "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits, yes)\n",
         "        sort_keys(keys, ordered, origins, NVIDIA.scatter_bits - 16, yes)\n",
         (f"{SCATTERS}::test_places_that_differ_in_high_bits",),
@@ -1042,7 +1042,7 @@ MUTANTS = (
     Mutant(
         "S9vc",
         "updates that meet are for workgroups of their own",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/wide_scatter.py",
+        "irees/transforms/codegen/gpu/gpu_lower_scatters/wide_scatter.py",
         "    if op.unique_indices.value.data:\n",
         "    if True:\n",
         (f"{SCATTERS}::test_how_many_workgroups_there_are",),
@@ -1058,7 +1058,7 @@ MUTANTS = (
     Mutant(
         "S9i",
         "products of warpgroups read copies that are not fenced",
-        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/warpgroup_contraction.py",
         "        at.insert(FenceProxyOp())\n",
         "",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1066,7 +1066,7 @@ MUTANTS = (
     Mutant(
         "S9j",
         "a part is copied to where a product is at work",
-        "irees/transforms/codegen/gpu/utils/warpgroup_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/warpgroup_contraction.py",
         "return self.contraction.stages - 2",
         "return self.contraction.stages - 1",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1082,7 +1082,7 @@ MUTANTS = (
     Mutant(
         "S9l",
         "of an operand that is copied in several boxes a barrier counts one",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "            box.copies * kind.bytes  # type",
         "            kind.bytes  # type",
         (f"{WARPGROUPS}::test_every_block_is_right",),
@@ -1090,7 +1090,7 @@ MUTANTS = (
     Mutant(
         "S9w",
         "the phases of barriers begin again with each block of a workgroup",
-        "irees/transforms/codegen/gpu/gpu_lower_contractions/bulk_contraction.py",
+        "irees/transforms/codegen/gpu/gpu_lower_warpgroup_contractions/bulk_contraction.py",
         "return BoxRing(self, ivs, (row, column), at.mul(number, parts), parts)",
         "return BoxRing(self, ivs, (row, column), 0, parts)",
         (f"{WARPGROUPS}::test_a_workgroup_that_does_several_blocks",),
@@ -1138,10 +1138,10 @@ MUTANTS = (
     Mutant(
         "S9e",
         "updates that meet are dealt out to threads",
-        "irees/transforms/codegen/gpu/gpu_lower_linalg_ext/accumulating_rows.py",
-        "    _spread(op.updates, list(range(batch, rank)), at, point)\n",
-        "    _spread(op.updates, list(range(rank)), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
-        ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext_issue_5.mlir",),
+        "irees/transforms/codegen/gpu/gpu_lower_scatters/__init__.py",
+        "    for_each_point(op.updates, range(batch, rank), at, point)\n",
+        "    for_each_point(op.updates, range(rank), at, lambda ivs, b: scatter_point(op, ivs, b))\n",
+        ("filecheck/transforms/codegen/gpu/gpu_lower_scatters.mlir",),
     ),
     Mutant(
         "S10a",
@@ -1178,10 +1178,10 @@ MUTANTS = (
     Mutant(
         "S11c",
         "groups merge though one waits for the other through a third",
-        "irees/transforms/dispatch_creation/form_dispatch_regions/tile_groups.py",
+        "irees/transforms/dispatch_creation/form_tile_regions/groups.py",
         "            self._needed(source) & both\n",
         "            self._needed(source) & both & 0\n",
-        ("tests/transforms/dispatch_creation/test_form_dispatch_regions.py",),
+        ("tests/transforms/dispatch_creation/test_form_tile_regions.py",),
     ),
     Mutant(
         "S11d",

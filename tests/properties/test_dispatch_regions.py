@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
 
 from irees.analysis.dispatch_roles import is_root
 from irees.dialects import get_context
@@ -20,14 +21,15 @@ from irees.pipeline import run_phases
 from irees.testing.oracles import Case, differences, interpret, report
 from irees.testing.profiles import load
 from irees.testing.strategies import module_text, modules
-from irees.transforms.dispatch_creation.form_dispatch_regions import FormDispatchRegionsPass
-from irees.transforms.dispatch_creation.form_dispatch_regions.tile_groups import (
+from irees.transforms.dispatch_creation.form_tile_regions import (
+    FormTileRegionsPass,
     is_cheap,
     is_dispatched,
 )
 from irees.transforms.iree.clone_producers_into_dispatch_regions import (
     CloneProducersIntoDispatchRegionsPass,
 )
+from irees.transforms.iree.form_dispatch_regions import FormDispatchRegionsPass
 
 FACTOR = load()
 IREE_OPTIONS = (
@@ -59,25 +61,26 @@ def used_before_made(block: Block) -> list[str]:
     ]
 
 
-def check(programs, options: Options | None, **of_pass: bool) -> None:
+def check(programs, options: Options | None, forms: ModulePass) -> None:
     module = import_mlir(module_text(programs))
     cases = [Case.of(p) for p in programs]
     expected = interpret(module, cases)
     if options is not None:
         run_phases(get_context(), module, options, to="global-opt")
-    form(module, **of_pass)
+    form(module, forms)
     found = differences(interpret(module, cases), expected, cases)
     assert not found, report(programs, found)
-    CloneProducersIntoDispatchRegionsPass(of_pass["aggressive_fusion"]).apply(get_context(), module)
+    aggressive = getattr(forms, "aggressive_fusion", True)
+    CloneProducersIntoDispatchRegionsPass(aggressive).apply(get_context(), module)
     module.verify()
     found = differences(interpret(module, cases), expected, cases)
     assert not found, report(programs, found)
 
 
-def form(module: ModuleOp, **of_pass: bool) -> None:
-    """Runs the pass, and says what is wrong with the kernels."""
+def form(module: ModuleOp, forms: ModulePass) -> None:
+    """Runs a pass that forms kernels, and says what is wrong with them."""
     before = computing(module)
-    FormDispatchRegionsPass(**of_pass).apply(get_context(), module)
+    forms.apply(get_context(), module)
     module.verify()
     regions = [op for op in module.walk() if isinstance(op, DispatchRegionOp)]
     for region in regions:
@@ -87,7 +90,7 @@ def form(module: ModuleOp, **of_pass: bool) -> None:
     for block in {region.parent_block() for region in regions}:
         assert block is not None
         assert used_before_made(block) == []
-    if of_pass.get("one_tile_loop"):
+    if isinstance(forms, FormTileRegionsPass):
         outside = [op for op in module.walk() if is_dispatched(op) and not is_cheap(op)]
     else:
         # Each op is in one kernel or none; those without a use may be gone.
@@ -101,14 +104,19 @@ def form(module: ModuleOp, **of_pass: bool) -> None:
     modules(min_size=1, max_size=1, max_ops=8), st.lists(st.sampled_from(IREE_OPTIONS), unique=True)
 )
 def test_the_rules_of_iree_keep_the_meaning(programs, chosen):
-    check(programs, None, **{name: name in chosen for name in IREE_OPTIONS})
+    check(
+        programs, None, FormDispatchRegionsPass(**{name: name in chosen for name in IREE_OPTIONS})
+    )
 
 
-@pytest.mark.parametrize("one_tile_loop", [False, True])
+AGGRESSIVE = FormDispatchRegionsPass(aggressive_fusion=True)
+
+
+@pytest.mark.parametrize("forms", [AGGRESSIVE, FormTileRegionsPass()], ids=["iree", "tile"])
 @settings(max_examples=40 * FACTOR)
 @given(programs=modules(min_size=1, max_size=1, max_ops=8))
-def test_kernels_of_generics_keep_the_meaning(programs, one_tile_loop):
-    check(programs, Options(), aggressive_fusion=True, one_tile_loop=one_tile_loop)
+def test_kernels_of_generics_keep_the_meaning(programs, forms):
+    check(programs, Options(), forms)
 
 
 SIZE = 16
@@ -189,12 +197,12 @@ def graphs(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=150 * FACTOR)
-@given(graphs(), st.booleans(), st.booleans())
-def test_no_kernel_waits_for_itself(text, one_tile_loop, aggressive):
+@given(graphs(), st.sampled_from((AGGRESSIVE, FormDispatchRegionsPass(), FormTileRegionsPass())))
+def test_no_kernel_waits_for_itself(text, forms):
     module = import_mlir(text)
     random = np.random.default_rng(0)
     shapes = (SIZE, SIZE), (SIZE,)
     cases = [Case("f", tuple(random.normal(size=s).astype(np.float32) for s in shapes))]
     expected = interpret(module, cases)
-    form(module, one_tile_loop=one_tile_loop, aggressive_fusion=aggressive)
+    form(module, forms)
     assert differences(interpret(module, cases), expected, cases) == [], text

@@ -52,7 +52,7 @@ func.func @main(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<8xf32>, t
 PASSES = [
     "irees-convert-elementwise-to-linalg",
     "irees-fuse-elementwise-ops",
-    "irees-form-dispatch-regions",
+    "irees-form-tile-regions",
     "irees-convert-to-stream",
     "irees-bufferize-dispatch",
     "irees-vectorize-structured-ops",
@@ -210,7 +210,7 @@ func.func @main(%cache: tensor<4x4xf32>, %row: tensor<1x4xf32>, %i: index)
 """
 
 
-@pytest.mark.parametrize("name", ["irees-form-dispatch-regions", "irees-bufferize-dispatch"])
+@pytest.mark.parametrize("name", ["irees-form-tile-regions", "irees-bufferize-dispatch"])
 def test_results_that_are_written_into_arguments(name, monkeypatch, tmp_path, capsys):
     path = tmp_path / "update.mlir"
     path.write_text(UPDATE)

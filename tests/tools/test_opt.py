@@ -105,7 +105,7 @@ def test_printing_of_a_failure(opt):
 
 
 def test_lists(opt):
-    assert "irees-form-dispatch-regions\n" in opt("", "--list-passes")[1]
+    assert "irees-form-tile-regions\n" in opt("", "--list-passes")[1]
     assert "linalg\n" in opt("", "--show-dialects")[1]
 
 

@@ -1,7 +1,7 @@
 """
 Decomposes `linalg.softmax` into reductions and elementwise ops.
 
-The four ops iterate over the same rows, so `irees-form-dispatch-regions` fuses them into one
+The four ops iterate over the same rows, so `irees-form-tile-regions` fuses them into one
 kernel, together with producers and consumers. A named softmax and one that a model spells out
 compile to the same program.
 

@@ -35,12 +35,12 @@ from xdsl.ir.affine import (
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.paddings import is_background
 from irees.analysis.value_bounds import ValueBounds
 from irees.rewrites import Fuel, may_rewrite
 from irees.transforms.utils.shapes import IndexBuilder, mixed
 from irees.transforms.utils.structured import (
     generic,
-    is_background,
     iterators,
     loop_sources,
     maps,

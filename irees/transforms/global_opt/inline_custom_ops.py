@@ -2,7 +2,7 @@
 Inlines the region of `iree_linalg_ext.custom_op`.
 
 A custom op prescribes a fusion: its region computes on tiles of any size. In irees,
-`irees-form-dispatch-regions` decides on fusion, so this pass takes each whole operand as a single
+`irees-form-tile-regions` decides on fusion, so this pass takes each whole operand as a single
 tile and inlines the region. It runs early because later passes must decompose and generalize the
 ops of the region.
 

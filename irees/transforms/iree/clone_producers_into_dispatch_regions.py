@@ -12,8 +12,8 @@ slices, small constants; with `aggressive` also attention masks and scatter indi
 sizes of a kernel's results, which the host needs, and the producer of a tensor that the kernel
 updates in place at computed positions (the original of a scatter, the destination of an inserted
 slice), because the kernel would then write all of it to change a part. Remaining generics and
-gathers that are used become kernels of their own. `irees-form-dispatch-regions{one-tile-loop}` does
-its own cloning. IREE: `CloneProducersIntoDispatchRegions`.
+gathers that are used become kernels of their own. `irees-form-tile-regions` does its own
+cloning. IREE: `CloneProducersIntoDispatchRegions`.
 """
 
 from __future__ import annotations

@@ -40,8 +40,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.affine_sums import Sum
 from irees.remarks import remark
-from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.affine_sums import build_sum
 from irees.transforms.utils.memory_accesses import (
     PLACES,
     VIEWS,
@@ -83,10 +84,9 @@ def fold_subview(op: memref.SubviewOp) -> bool:
     outer_strides = mixed(op.static_strides.get_values(), op.strides)
     outer_sizes = mixed(op.static_sizes.get_values(), op.sizes)
     for at, dim in enumerate(kept):
-        offsets[dim] = (Sum.of(offsets[dim]) + Sum.of(outer_offsets[at]) * strides[dim]).build(
-            builder
-        )
-        strides[dim] = (Sum.of(strides[dim]) * outer_strides[at]).build(builder)
+        offset = Sum.of(offsets[dim]) + Sum.of(outer_offsets[at]) * strides[dim]
+        offsets[dim] = build_sum(offset, builder)
+        strides[dim] = build_sum(Sum.of(strides[dim]) * outer_strides[at], builder)
         sizes[dim] = outer_sizes[at]
     new = subview(inner.source, offsets, sizes, strides, mine)
     if new.result.type != op.result.type:

@@ -12,9 +12,9 @@ A binding is contiguous memory, so an adjacent reshape only changes the type of 
     store %src, %t, offsets = [0, 0, 0], sizes = [2, %h, 1] : tensor<2x?xf32>
 
 There are four patterns: collapse and expand, of loads and of stores. Slices may be partial and may
-drop dims anywhere; `utils/interface_slices.py` has the rules, and explains why it indexes
-everything by the dim of the whole tensor. New dims are computed before the binding, offsets and
-sizes at the load or store, which does not move: the binding may have other stores nearby.
+drop dims anywhere; `analysis/interface_slices.py` has the rules, indexed by the dims of the whole
+tensor. New dims are computed before the binding, offsets and sizes at the load or store, which does
+not move: the binding may have other stores nearby.
 
 Left unchanged, with a remark: strides other than 1; a group with several dynamic dims, unless the
 `output_shape` of an expand is available before the binding; a partial slice whose offset or tensor
@@ -37,10 +37,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from irees.analysis.interface_slices import Slice
 from irees.dialects.hal import InterfaceBindingSubspanOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
 from irees.remarks import remark
-from irees.transforms.iree.utils.interface_slices import Reshaper, Slice
+from irees.transforms.iree.utils.interface_slices import Reshaper
 from irees.transforms.utils.greedy import rewrite_greedily
 from irees.transforms.utils.reshapes import Groups, Refused
 from irees.transforms.utils.shapes import mixed, reassociation

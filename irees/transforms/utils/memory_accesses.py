@@ -26,9 +26,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
+from irees.analysis.affine_sums import Sum, evaluate
 from irees.dialects.upstream.affine import DelinearizeIndexOp, LinearizeIndexOp
 from irees.dialects.upstream.tensor import rank_reduction
-from irees.transforms.utils.affine_sums import Sum, evaluate
+from irees.transforms.utils.affine_sums import build_sum
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, mixed, reassociation
 from irees.transforms.utils.views import strides_of
 
@@ -202,7 +203,7 @@ class Access:
             return self.indices[wide[0]] if wide else Sum.of(0)
         if all(self.indices[dim].constant() == 0 for dim in wide[:-1]):
             return self.indices[wide[-1]]
-        indices = [inside.value(self.indices[dim].build(inside)) for dim in wide]
+        indices = [inside.value(build_sum(self.indices[dim], inside)) for dim in wide]
         op = LinearizeIndexOp(indices, [sizes[dim] for dim in wide], disjoint=True)
         return Sum.of(inside.insert(op).results[0])
 
@@ -225,7 +226,7 @@ class Access:
                 # All lanes may be masked off since the memref is empty: the divisor would be 0.
                 raise Refused("a masked access would divide by a dynamic dim")
             basis = [buffer_dim(view.src, dim, inside) for dim in wide]
-            value = inside.value(index.build(inside))
+            value = inside.value(build_sum(index, inside))
             op = inside.insert(DelinearizeIndexOp(value, basis))
             for dim, result in zip(wide, op.results, strict=True):
                 indices[dim] = Sum.of(result)
@@ -274,7 +275,7 @@ class Access:
             values = [] if value is None else [value] if isinstance(value, SSAValue) else value
             new[name] = list(values)
         new[base] = [self.memory]
-        new[where] = [inside.value(i.build(inside)) for i in self.indices]
+        new[where] = [inside.value(build_sum(i, inside)) for i in self.indices]
         if self.scale != 1:
             kind = new["index_vec"][0].type
             assert isinstance(kind, VectorType)

@@ -28,11 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.sizes import kept_dims
-
-Size = int | SSAValue
-"""A dim: static, or an SSA value of type index."""
-
+from irees.dialects.sizes import Size, constant_value, kept_dims, mixed
 
 Known = dict[tuple[object, ...], SSAValue]
 """Operation and operands => result that can be reused."""
@@ -169,23 +165,6 @@ class IndexBuilder:
             if not isinstance(size, int):
                 result = self.mul(result, size)
         return result
-
-
-def constant_value(value: SSAValue) -> int | None:
-    """Returns the integer of an `arith.constant`, or None."""
-    if (
-        isinstance(value, OpResult)
-        and isinstance(value.op, arith.ConstantOp)
-        and isinstance(value.op.value, IntegerAttr)
-    ):
-        return value.op.value.value.data
-    return None
-
-
-def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
-    """Returns the static sizes with each `?` replaced by the next dynamic value."""
-    values = iter(dynamic)
-    return [next(values) if size == DYNAMIC_INDEX else size for size in static]
 
 
 def static_shape(sizes: Sequence[Size]) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -150,18 +150,6 @@ def is_zero(constant: arith.ConstantOp) -> bool:
     """Whether a scalar constant is 0, but not -0."""
     data = getattr(getattr(constant.value, "value", None), "data", None)
     return data == 0 and str(data) != "-0.0"
-
-
-def is_background(op: Operation | Block) -> bool:
-    """Whether an op creates a tensor from scalars only, as a fill does."""
-    return (
-        isinstance(op, linalg.GenericOp)
-        and is_parallel(op)
-        and not any(isinstance(i.type, TensorType) for i in op.inputs)
-        and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
-        and len(op.outputs) == 1
-        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
-    )
 
 
 def is_zero_fill(op: linalg.GenericOp) -> bool:

@@ -20,7 +20,7 @@ from irees.dialects.nvgpu import WarpgroupMmaOp
 from irees.target import GPUS
 from irees.transforms.codegen.common.verify_accesses import VerifyAccessesPass
 from irees.transforms.codegen.gpu import gpu_select_strategy
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter
+from irees.transforms.codegen.gpu.gpu_lower_scatters import wide_scatter
 from irees.transforms.codegen.gpu.utils import blocking, contraction, sort_tiles, waves
 
 sys.path.insert(0, str(Path(__file__).parent))

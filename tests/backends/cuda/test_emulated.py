@@ -209,6 +209,7 @@ PASSES = [
     "irees-gpu-lower-contractions",
     "irees-gpu-lower-linalg-ext",
     "irees-gpu-lower-reductions",
+    "irees-gpu-lower-scatters",
     "irees-gpu-stream-k",
 ]
 
@@ -222,6 +223,10 @@ def test_a_strategy_may_be_left_out(name):
         (kernels.matmul(48, 40, 512), [x, whole(512, 40), whole(40)]),
         (kernels.sort(3, 70), [floats(3, 70), np.zeros((3, 70), np.int64)]),
         (kernels.transpose(40, 70), [floats(40, 70), floats(70, 40)]),
+        (
+            kernels.scatter_of([20, 3], [50], 1),
+            [whole(20, 3), whole(50, 3), random.integers(-1, 21, (50, 1)).astype(np.int32)],
+        ),
     ):
         with_it = results(text, inputs, target=TARGET)
         without = results(text, inputs, target=TARGET, disable_pass=(name,))
@@ -555,8 +560,10 @@ def test_random_programs_are_right(programs):
 def test_every_phase_keeps_the_meaning(programs):
     """Without the passes after which threads take turns, which only the emulation can run."""
     without = (
-        *("irees-gpu-lower-contractions", "irees-gpu-lower-reductions"),
-        *("irees-gpu-lower-linalg-ext", "irees-gpu-lower-sorts", "irees-gpu-lower-scans"),
+        *("irees-gpu-lower-contractions", "irees-gpu-lower-warpgroup-contractions"),
+        "irees-gpu-lower-reductions",
+        *("irees-gpu-lower-linalg-ext", "irees-gpu-lower-sorts"),
+        *("irees-gpu-lower-scans", "irees-gpu-lower-scatters"),
     )
     found = pipeline_agrees(programs, compiled=False, target=TARGET, disable_pass=without)
     assert not found, report(programs, found)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import irees
 from irees.remarks import collect
 from irees.testing.profiles import load
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import wide_scatter as _wide_scatter
+from irees.transforms.codegen.gpu.gpu_lower_scatters import wide_scatter as _wide_scatter
 from irees.transforms.codegen.gpu.utils import sort_tiles as _sort_tiles
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -189,5 +189,5 @@ def test_nothing():
 def test_one_workgroup_says_why():
     with collect() as remarks:
         workgroups(kernels.scatter_of([1000], [500], 1))
-    (reason,) = [r.text for r in remarks if r.pass_name == "irees-gpu-lower-linalg-ext"]
+    (reason,) = [r.text for r in remarks if r.pass_name == "irees-gpu-lower-scatters"]
     assert reason == "using one workgroup: predicted cost 192, 852 by many"

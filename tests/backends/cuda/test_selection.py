@@ -18,7 +18,7 @@ from irees.dialects import get_context
 from irees.remarks import collect
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext import GpuLowerLinalgExtPass
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import Row
+from irees.transforms.codegen.gpu.utils.block_costs import Row
 from irees.transforms.input.assign_target import AssignTargetPass
 
 sys.path.insert(0, str(Path(__file__).parent))

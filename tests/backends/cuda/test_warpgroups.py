@@ -24,9 +24,11 @@ from irees.errors import DeviceError
 from irees.frontends.mlir import import_mlir
 from irees.testing.profiles import load
 from irees.transforms.codegen.gpu import gpu_select_strategy
-from irees.transforms.codegen.gpu.gpu_lower_contractions import bulk_contraction
+from irees.transforms.codegen.gpu.gpu_lower_warpgroup_contractions import (
+    bulk_contraction,
+    warpgroup_contraction,
+)
 from irees.transforms.codegen.gpu.gpu_use_bulk_copies import GpuUseBulkCopiesPass
-from irees.transforms.codegen.gpu.utils import warpgroup_contraction as _warpgroup_contraction
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -154,7 +156,7 @@ def test_only_where_the_gpu_and_the_mode_allow_it(forced):
             assert not has_warpgroups(compiled(text, **options))
     forced(64, 64, 64, 4)
     assert has_warpgroups(compiled(text))
-    without = compiled(text, disable_pass=("irees-gpu-lower-contractions",))
+    without = compiled(text, disable_pass=("irees-gpu-lower-warpgroup-contractions",))
     assert not has_warpgroups(without)
     a, b = whole(64, 64), whole(64, 64)
     np.testing.assert_array_equal(without(a.astype("f2"), b.T.astype("f2", order="C")), a @ b)
@@ -256,7 +258,7 @@ def test_a_part_that_is_overwritten_too_early(copies, forced, monkeypatch):
 FAULTS = {
     "swizzle": (print_warpgroups, "MODES", {128: 2}),
     "stride": (print_warpgroups, "ROWS", 16),
-    "layout": (_warpgroup_contraction, "PIECE", 32),
+    "layout": (warpgroup_contraction, "PIECE", 32),
 }
 
 

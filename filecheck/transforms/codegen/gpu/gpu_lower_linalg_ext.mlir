@@ -117,23 +117,6 @@ func.func @narrow(%x: memref<?xi4>) {
   return
 }
 
-// A running sum for each of the rows.
-// CHECK-LABEL: func.func @scan
-// CHECK:         scf.forall (%{{.*}}) in (64) {
-// CHECK:           scf.for
-// CHECK:         } {mapping = [#gpu.thread<linear_dim_0>]}
-func.func @scan(%x: memref<64x100xf32>, %y: memref<64x100xf32>, %s: memref<64xf32>) {
-  scf.forall (%b) in (1) {
-    iree_linalg_ext.scan dimension(1) inclusive(true)
-        ins(%x : memref<64x100xf32>) outs(%y, %s : memref<64x100xf32>, memref<64xf32>) {
-    ^bb0(%a: f32, %c: f32):
-      %p = arith.addf %a, %c : f32
-      iree_linalg_ext.yield %p : f32
-    }
-  } {mapping = [#gpu.block<linear_dim_0>]}
-  return
-}
-
 // Nobody knows that this is an order.
 // CHECK-LABEL: func.func @no_order
 // CHECK:         iree_linalg_ext.sort
@@ -218,6 +201,21 @@ func.func @no_digits(%x: memref<1000xf32>, %a: memref<8x8xf32>, %c: memref<8x8xf
       %m = arith.mulf %p, %q : f32
       %s = arith.addf %o, %m : f32
       linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}
+
+// Two long rows of a workgroup: it sorts one after the other.
+// CHECK-LABEL: func.func @no_wide
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK:           nvvm.match.sync any
+func.func @no_wide(%x: memref<2x200000xf32>) {
+  scf.forall (%b) in (1) {
+    iree_linalg_ext.sort dimension(1) outs(%x : memref<2x200000xf32>) {
+    ^bb0(%a: f32, %c: f32):
+      %p = arith.cmpf ole, %a, %c : f32
+      iree_linalg_ext.yield %p : i1
     }
   } {mapping = [#gpu.block<linear_dim_0>]}
   return

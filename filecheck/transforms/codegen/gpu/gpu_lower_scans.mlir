@@ -88,9 +88,15 @@ func.func @dynamic(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %s: memref<?xf32>, 
   return
 }
 
-// Subtraction is not associative.
+// Subtraction is not associative: one thread scans the row in order.
 // CHECK-LABEL: func.func @no_order
-// CHECK:         iree_linalg_ext.scan
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK:           scf.forall (%{{.*}}) in (1) {
+// CHECK:             scf.for
+// CHECK-NOT:         gpu.shuffle
+// CHECK:               arith.subi
+// CHECK:           } {mapping = [#gpu.thread<linear_dim_0>]}
+// CHECK-NEXT:      gpu.barrier
 func.func @no_order(%x: memref<1x1000xi32>, %y: memref<1x1000xi32>, %s: memref<1xi32>) {
   scf.forall (%b) in (1) {
     iree_linalg_ext.scan dimension(1) inclusive(true)
@@ -103,9 +109,12 @@ func.func @no_order(%x: memref<1x1000xi32>, %y: memref<1x1000xi32>, %s: memref<1
   return
 }
 
-// Adjacent threads read adjacent columns.
+// Adjacent threads read adjacent columns, so each thread scans one.
 // CHECK-LABEL: func.func @no_columns
-// CHECK:         iree_linalg_ext.scan
+// CHECK:         scf.forall (%{{.*}}) in (64) {
+// CHECK:           scf.for
+// CHECK-NOT:         gpu.shuffle
+// CHECK:           } {mapping = [#gpu.thread<linear_dim_0>]}
 func.func @no_columns(%x: memref<1000x64xi32>, %y: memref<1000x64xi32>, %s: memref<64xi32>) {
   scf.forall (%b) in (1) {
     iree_linalg_ext.scan dimension(0) inclusive(true)

@@ -7,8 +7,8 @@ takes twice as long, and the second wave keeps only one multiprocessor busy. Str
 2023) concatenates the reduction steps of all tiles and divides them equally among the workgroups;
 workgroups that share a tile add their partial sums. This pass uses the hybrid of the paper: whole
 waves of tiles stay one per workgroup, and only the rest is shared by one wave of workgroups. No
-workgroup waits: the last one to arrive adds the partial sums. `irees-gpu-lower-contractions` emits
-the code (`utils/shares.py`); this pass only sets the config:
+workgroup waits: the last one to arrive adds the partial sums. The passes that lower contractions
+emit the code (`utils/shares.py`); this pass only sets the config:
 
     linalg.generic {lowering_config = #iree_codegen.lowering_config<{block = [128, 128, ...]}>}
   =>

@@ -7,7 +7,7 @@ thread, swizzled as `wgmma` reads it, with zeros out of bounds (`cp.async.bulk.t
 tensor map that the host creates: at most five dims, the last one dense, and a start and strides
 that are multiples of 16 bytes. Both operands must therefore be boxes of buffers from outside the
 workgroup that the workgroup does not write. Otherwise all threads copy, and a remark says why. The
-pass runs before `irees-gpu-lower-contractions`, which emits the copies.
+pass runs before `irees-gpu-lower-warpgroup-contractions`, which emits the copies.
 
     linalg.generic {lowering_config = #iree_codegen.lowering_config<{block = [128, 256, 64, 4]}>}
   =>

@@ -42,17 +42,13 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.blocked_forms import Form, costs_nothing
 from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import Node
-from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
-    Form,
-    after,
-    costs_nothing,
-    in_form,
-)
+from irees.transforms.global_opt.propagate_blocked_layouts.packing import after, in_form, unpack
 from irees.transforms.global_opt.propagate_blocked_layouts.plan import Plan, users
 from irees.transforms.utils.shapes import constant_value, dims
 
@@ -123,7 +119,7 @@ class Blocks:
             why = self.plan.refused.get(reader, "this costs less than blocking it")
             text = f"unpacks {old.type} for {reader.name}: {why}"
             remark("missed", NAME, reader, text)
-        old.replace_all_uses_with(form.unpack(made, old.type, after(made)))
+        old.replace_all_uses_with(unpack(form, made, old.type, after(made)))
 
 
 def _why(value: SSAValue) -> str:

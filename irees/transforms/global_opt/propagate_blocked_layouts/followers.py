@@ -19,10 +19,10 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.blocked_forms import Form, Part, channel_form
 from irees.analysis.contractions import is_contraction
 from irees.analysis.convolutions import Convolution, convolution, loops_of, window_loops
 from irees.targets.cpu import CPU
-from irees.transforms.global_opt.propagate_blocked_layouts.forms import Form, Part, block_of
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     kept_dims,
@@ -125,17 +125,6 @@ def generic_node(
     """Returns the node of a generic with these loop blocks and operand forms."""
     rebuild = rebuild_generic(op, blocks, forms)
     return Node(op, tuple(forms), tuple(forms[len(op.inputs) :]), rebuild, flops)
-
-
-def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
-    """Returns the form of a value blocked along a dim, or the reason why it has none."""
-    assert isinstance(value.type, TensorType)
-    element, size = value.type.get_element_type(), value.type.get_shape()[dim]
-    block = block_of(size, element, vector_bytes)
-    if block is None:
-        count = "an unknown number of" if size < 0 else str(size)
-        return f"{count} channels of {element} do not divide into blocks"
-    return Form.of_channel(len(value.type.get_shape()), dim, block)
 
 
 def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int) -> Node | str:

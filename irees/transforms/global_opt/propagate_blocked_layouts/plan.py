@@ -24,20 +24,16 @@ from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
+from irees.analysis.blocked_forms import Form, costs_nothing, elements
 from irees.analysis.contractions import is_contraction
 from irees.analysis.convolutions import Convolution, convolution
+from irees.analysis.minimum_cut import NEVER, Network
 from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import (
     Node,
     convolution_node,
     follow,
 )
-from irees.transforms.global_opt.propagate_blocked_layouts.forms import (
-    Form,
-    costs_nothing,
-    elements,
-)
-from irees.transforms.global_opt.propagate_blocked_layouts.minimum_cut import NEVER, Network
 
 SOURCE, SINK = "blocks", "as it was"
 """The two sides of the cut."""

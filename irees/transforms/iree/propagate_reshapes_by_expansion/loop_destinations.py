@@ -10,20 +10,18 @@ from xdsl.dialects import scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
-    MemRefType,
-    NoneAttr,
     TensorType,
     i64,
 )
 from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.dialects.iree_codegen import StoreToBufferOp, WorkgroupMappingAttr
-from irees.dialects.iree_tensor_ext import DispatchTensorStoreOp
+from irees.analysis.affine_sums import Sum, is_multiple
+from irees.analysis.interface_slices import is_stored_whole
+from irees.dialects.iree_codegen import WorkgroupMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
-from irees.transforms.iree.utils.interface_slices import Slice
-from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.affine_sums import build_sum
 from irees.transforms.utils.reshapes import Refused, collapse, expand
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -62,7 +60,7 @@ class _SplitDim:
         known = self.whole != DYNAMIC_INDEX and self.stride != 0
         if self.inner and (not known or self.whole % self.stride):
             raise Refused(f"a dim of the destination is not a multiple of {self.stride}")
-        if not _multiple(Sum.of(self.offset), self.stride):
+        if not is_multiple(Sum.of(self.offset), self.stride):
             raise Refused(f"an offset is not known to be a multiple of {self.stride}")
 
     def shape(self) -> list[int]:
@@ -72,14 +70,14 @@ class _SplitDim:
 
     def offsets(self, at: IndexBuilder) -> list[Size]:
         """Returns the offsets of the slice in the new dims."""
-        first = Sum.of(self.offset).floordiv(self.stride).build(at)
+        first = build_sum(Sum.of(self.offset).floordiv(self.stride), at)
         return [first, *[0] * len(self.inner)]
 
     def sizes(self, at: IndexBuilder) -> list[Size]:
         """Returns the sizes of the slice in the new dims."""
         first: Size = self.group[0]
         if first == DYNAMIC_INDEX:
-            first = Sum.of(self.size).floordiv(self.stride).build(at)
+            first = build_sum(Sum.of(self.size).floordiv(self.stride), at)
         return [first, *self.inner]
 
 
@@ -101,7 +99,7 @@ def expand_forall(op: ParallelInsertSliceOp) -> bool:
     groups = reassociation(source)
     assert isinstance(op.dest.type, TensorType)
     assert isinstance(source.src.type, TensorType)
-    if len(groups) != len(op.dest.type.get_shape()) or not _is_stored(forall.res[number]):
+    if len(groups) != len(op.dest.type.get_shape()) or not is_stored_whole(forall.res[number]):
         return False
     split = _split_dims(op, groups, source.src.type)
     slices = _slices(op, source)
@@ -138,43 +136,6 @@ def _split_dims(
 def _by_workgroups(forall: ForallOp) -> bool:
     mapping = forall.mapping
     return mapping is not None and all(isinstance(m, WorkgroupMappingAttr) for m in mapping)
-
-
-def _is_stored(value: SSAValue) -> bool:
-    found = False
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, DispatchTensorStoreOp):
-            place = Slice.of(op)
-            if place is None or not all(place.full(d) for d in range(len(place.shape))):
-                return False
-            found = True
-        elif isinstance(op, StoreToBufferOp):
-            assert isinstance(op.buffer.type, MemRefType)
-            if not isinstance(op.buffer.type.layout, NoneAttr):
-                return False
-            found = True
-    return found
-
-
-def _multiple(sum_: Sum, divisor: int) -> bool:
-    return all(
-        c % divisor == 0 or (len(f) == 1 and _steps_by(f[0], divisor)) for f, c in sum_.terms
-    )
-
-
-def _steps_by(value: object, divisor: int) -> bool:
-    """Whether a value is the induction variable of a loop over multiples of `divisor`."""
-    if not isinstance(value, BlockArgument):
-        return False
-    loop = value.block.parent_op()
-    if isinstance(loop, ForallOp) and value.index < loop.num_loops:
-        lower, _, step = (b[value.index] for b in loop.bounds())
-    elif isinstance(loop, scf.ForOp) and value.index == 0:
-        lower, step = loop.lb, loop.step
-    else:
-        return False
-    return Sum.of(lower).divisible(divisor) and Sum.of(step).divisible(divisor)
 
 
 def _slices(

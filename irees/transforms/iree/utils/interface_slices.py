@@ -1,21 +1,8 @@
 """
-Reshapes slices of dispatch tensors, with all numbers indexed by the dim of the *whole* tensor.
+Reshapes slices of dispatch tensors. `analysis/interface_slices.py` says which reshapes are legal.
 
-A load or store moves a value of rank m from or to a tensor of rank n >= m. Each dim of the value is
-one dim of the tensor; the other dims of the tensor have size 1 in the slice. `Slice.kept` is this
-map, computed once from the sizes and the value's type. Sizes, offsets, tensor dims and their SSA
-values are looked up at `kept[value_dim]`, never at the dim of the value, and new lists are built in
-one pass over the tensor dims.
-
-A binding is contiguous and row-major, so any shape that splits or joins adjacent dims is a valid
-type for it. The access must then still be a slice:
-
-* `expanded` splits a dim into a group. If the slice covers the dim, it covers all dims of the
-  group. Otherwise the product of the inner dims must be static and divide the offset and the dim;
-  the slice is then partial only in the first dim. The outermost dim of a tensor need not be
-  divisible: no stride depends on it, and the remainder is less than one row.
-* `collapsed` joins a group into a dim. The slice must cover all dims of the group but the first,
-  and dropped dims among them must have size 1 in the tensor too.
+New lists of sizes are built in one pass over the dims of the tensor. New dims are computed before
+the binding, offsets and sizes at the load or store, which does not move.
 """
 
 from __future__ import annotations
@@ -29,81 +16,16 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from irees.dialects.hal import InterfaceBindingSubspanOp
+from irees.analysis.affine_sums import Sum
+from irees.analysis.interface_slices import Slice, kept_by
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
-from irees.transforms.utils.affine_sums import Sum
+from irees.transforms.utils.affine_sums import build_sum
 from irees.transforms.utils.reshapes import Refused, available
-from irees.transforms.utils.shapes import IndexBuilder, Size, mixed
-
-
-@dataclass
-class Slice:
-    """The slice of a binding that a load or store accesses."""
-
-    op: DispatchTensorLoadOp | DispatchTensorStoreOp
-    subspan: InterfaceBindingSubspanOp
-    shape: list[Size]
-    """Dims of the whole tensor."""
-    offsets: list[Size]
-    sizes: list[Size]
-    kept: list[int]
-    """Maps each dim of the value to its dim of the tensor."""
-
-    @staticmethod
-    def of(op: DispatchTensorLoadOp | DispatchTensorStoreOp) -> Slice | None:
-        """Returns the slice of an op whose tensor is a binding, or None."""
-        subspan = op.dispatch_tensor.owner
-        if not isinstance(subspan, InterfaceBindingSubspanOp):
-            return None
-        bound = op.dispatch_tensor.type
-        value = op.value if isinstance(op, DispatchTensorStoreOp) else op.result
-        assert isinstance(bound, DispatchTensorType)
-        assert isinstance(value.type, TensorType)
-        sizes = mixed(op.static_sizes.get_values(), op.sizes)
-        kept = _kept(sizes, value.type.get_shape())
-        if kept is None or any(s != 1 for s in op.static_strides.get_values()):
-            return None
-        return Slice(
-            op,
-            subspan,
-            mixed(bound.bound_type.get_shape(), subspan.dynamic_dims),
-            mixed(op.static_offsets.get_values(), op.offsets),
-            sizes,
-            kept,
-        )
-
-    def full(self, dim: int) -> bool:
-        """Whether the slice covers a dim of the tensor entirely."""
-        if Sum.of(self.offsets[dim]).constant() != 0:
-            return False
-        bound = self.op.dispatch_tensor.type
-        assert isinstance(bound, DispatchTensorType)
-        said = mixed(bound.bound_type.get_shape(), self.op.dims)[dim]
-        size = Sum.of(self.sizes[dim])
-        return size in (Sum.of(self.shape[dim]), Sum.of(said))
-
-    def rank_reducing(self) -> bool:
-        """Whether the value has fewer dims than the tensor."""
-        return len(self.kept) < len(self.shape)
-
-
-def _kept(sizes: Sequence[Size], value_shape: Sequence[int]) -> list[int] | None:
-    """Maps value dims to tensor dims, or returns None; of several unit dims the last are kept."""
-    kept: list[int] = []
-    left = len(value_shape)
-    for dim in reversed(range(len(sizes))):
-        size = sizes[dim]
-        unit = isinstance(size, int) and size == 1
-        if left and (not unit or value_shape[left - 1] == 1):
-            left -= 1
-            kept.append(dim)
-        elif not unit:
-            return None
-    return kept[::-1] if not left else None
+from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
 @dataclass
@@ -172,20 +94,15 @@ class Reshaper:
 
     def _part(self, dim: int, group: Sequence[int]):
         s, inner = self.slice, prod(group[1:])
-        if DYNAMIC_INDEX in group[1:] or inner <= 0:
-            raise Refused(f"dim {dim} is accessed in part, and its inner dims are dynamic")
-        if not Sum.of(s.offsets[dim]).divisible(inner):
-            raise Refused(f"the offset of dim {dim} is not known to be a multiple of {inner}")
-        outermost = all(d == 1 and isinstance(d, int) for d in s.shape[:dim])
-        if not outermost and not Sum.of(s.shape[dim]).divisible(inner):
-            raise Refused(f"dim {dim} is not known to be a multiple of {inner}")
+        if (why := s.why_not_part_of(dim, group)) is not None:
+            raise Refused(why)
 
         def part_of_it():
-            first = Sum.of(s.shape[dim]).floordiv(inner).build(self.outside)
-            offset = Sum.of(s.offsets[dim]).floordiv(inner).build(self.inside)
+            first = build_sum(Sum.of(s.shape[dim]).floordiv(inner), self.outside)
+            offset = build_sum(Sum.of(s.offsets[dim]).floordiv(inner), self.inside)
             size: Size = group[0]
             if size == DYNAMIC_INDEX:
-                size = Sum.of(s.sizes[dim]).floordiv(inner).build(self.inside)
+                size = build_sum(Sum.of(s.sizes[dim]).floordiv(inner), self.inside)
             zeros = [0] * (len(group) - 1)
             return [first, *group[1:]], [offset, *zeros], [size, *group[1:]]
 
@@ -194,7 +111,7 @@ class Reshaper:
     def _quotient(self, dim: Size, divisor: int) -> Size:
         """Returns dim / divisor, which is exact; IREE's two patterns emit different ops for it."""
         if isinstance(self.slice.op, DispatchTensorStoreOp) and not self.slice.rank_reducing():
-            return Sum.of(dim).ceildiv(divisor).build(self.outside)
+            return build_sum(Sum.of(dim).ceildiv(divisor), self.outside)
         if isinstance(dim, int) or divisor == 1:
             return dim if isinstance(dim, SSAValue) else dim // divisor
         assert self.slice.subspan.parent is not None
@@ -206,9 +123,8 @@ class Reshaper:
         s = self.slice
         spans = [range(s.kept[group[0]], s.kept[group[-1]] + 1) for group in groups]
         for span in spans:
-            for dim in span[1:]:
-                if not s.full(dim):
-                    raise Refused(f"dim {dim} is inside a group, and the slice does not cover it")
+            if (why := s.why_not_joined(span)) is not None:
+                raise Refused(why)
         first = {span[0]: span for span in spans}
         covered = {dim for span in spans for dim in span[1:]}
         result = Reshaped([], [], [])
@@ -229,11 +145,11 @@ class Reshaper:
         inner = Sum.of(1)
         for dim in span[1:]:
             inner = inner * s.shape[dim]
-        whole = (Sum.of(s.shape[span[0]]) * inner).build(self.outside)
+        whole = build_sum(Sum.of(s.shape[span[0]]) * inner, self.outside)
         if s.full(span[0]):
             return whole, 0, whole
-        offset = (Sum.of(s.offsets[span[0]]) * inner).build(self.inside)
-        return whole, offset, (Sum.of(s.sizes[span[0]]) * inner).build(self.inside)
+        offset = build_sum(Sum.of(s.offsets[span[0]]) * inner, self.inside)
+        return whole, offset, build_sum(Sum.of(s.sizes[span[0]]) * inner, self.inside)
 
     def load(self, new: Reshaped, type: TensorType) -> DispatchTensorLoadOp:
         """Emits a load of a type before the old one."""
@@ -260,7 +176,7 @@ class Reshaper:
         self.outside.insert(subspan)
         # Dynamic dims of the value type need an SSA size, even if it is a known constant.
         sizes = list(new.sizes)
-        for value_dim, dim in enumerate(_kept(new.sizes, type.get_shape()) or ()):
+        for value_dim, dim in enumerate(kept_by(new.sizes, type.get_shape()) or ()):
             if type.get_shape()[value_dim] == DYNAMIC_INDEX:
                 sizes[dim] = self.inside.value(sizes[dim])
         lists = [new.offsets, sizes, [1] * len(sizes)]

@@ -1,6 +1,6 @@
 """
-Lowers one row of a scan, and one element of a scatter. Part of
-`irees-lower-linalg-ext-to-loops` and `irees-gpu-lower-linalg-ext`.
+Lowers one row of a scan, and one element of a scatter. Part of `irees-lower-linalg-ext-to-loops`,
+`irees-gpu-lower-scans` and `irees-gpu-lower-scatters`.
 """
 
 from __future__ import annotations

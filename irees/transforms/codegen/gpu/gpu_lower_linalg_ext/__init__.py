@@ -1,18 +1,14 @@
 """
-Lowers sort, topk, scan and scatter to loops over all threads of a workgroup.
+Lowers sort, topk and ops of plug-ins to loops over all threads of a workgroup.
 
-* sort, topk: radix sort (`block_radix.py`), which is stable and linear in the row length, or a
-  sorting network, whose compare-exchanges of one step run in parallel. Both move keys with their
-  original indices, which break ties and permute the other operands;
-* scan: one row per thread, for the scans that `irees-gpu-lower-scans` left;
-* scatter: if `unique_indices` says that updates do not collide (trusted, as in IREE), one thread
-  per element of each update. Otherwise a few updates are applied in order, by one thread per slice
-  element; many are sorted by target index, and one thread per element applies those of a target in
-  order (`scatter_rows.py`). Sums are thus rounded as in a serial loop. Atomic float additions are
-  not reproducible and never used, whatever `fp` is.
+An op is lowered by its interface (`to_threads` of `irees/interfaces.py`). Those of sort and topk
+are here. They sort or select by digits (`utils/block_radix.py`, `block_select.py`), which is stable
+and linear in the row length, or by a sorting network (`block_sort.py`), whose compare-exchanges of
+one step run in parallel. Both move keys with their original indices, which break ties and permute
+the other operands.
 
-A cost model (`block_costs.py`) picks the variant. It counts the sequential memory accesses of a
-thread and has not been validated by measurement. For a row of n keys of b bits, with 256 threads:
+A cost model (`utils/block_costs.py`) picks the variant. It counts the sequential memory accesses of
+a thread and has not been validated by measurement. For a row of n keys of b bits, with 256 threads:
 
 * a network has log(n) * (log(n) + 1) / 2 steps, each with a barrier and n / 2 exchanges of eight
   accesses. For topk it sorts runs of k, then keeps the better half of two until one is left. In its
@@ -38,11 +34,10 @@ thread and has not been validated by measurement. For a row of n keys of b bits,
 Radix sort needs keys of 8, 16, 32 or 64 bits and 256 threads; other keys, and workgroups whose
 other ops fix another number of threads, use the network. If radix sort is cheaper, the sort is left
 to `irees-gpu-lower-sorts`, which keeps the row in registers or uses many workgroups. This pass
-radix-sorts only long rows of a workgroup that also has other work, in device memory. A scatter uses
-many workgroups if that is cheaper (`wide_scatter.py`).
+radix-sorts only long rows of a workgroup that also has other work, in device memory.
 
 Left to `irees-lower-linalg-ext-to-loops`: comparators that do not compare numbers, which need not
-be an order at all, and scatters of so few elements that one thread is cheaper.
+be an order at all.
 """
 
 from __future__ import annotations
@@ -76,26 +71,23 @@ from irees.transforms.codegen.common.utils.rows import (
     scratch,
     store,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import THREADS
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import (
     Keys,
     select_keys,
     sort_keys,
 )
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import (
-    for_each,
-    has_its_threads,
     sort_by_digits,
     topk_by_digits,
-    why_no_digits,
     why_no_select,
     why_no_sort,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.wide_scatter import scatter_widely
-from irees.transforms.codegen.gpu.utils.segments import (
-    is_mapped,
-    set_threads,
+from irees.transforms.codegen.gpu.utils.block_radix import (
+    THREADS,
+    has_its_threads,
+    why_no_digits,
 )
+from irees.transforms.codegen.gpu.utils.segments import for_each, is_mapped, set_threads
 from irees.transforms.codegen.gpu.utils.sort_tiles import Plan
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
@@ -145,7 +137,7 @@ def lower_sort(op: ext.SortOp, at: IndexBuilder, room: int) -> str | None:
                 store(load(copy, [origin], c), targets[number], place(ivs, dim, i), c)
 
         for_each(b, size, take)
-        sort_keys(keys, b, for_each)
+        sort_keys(keys, b)
         for_each(b, size, give)
 
     rows(targets[0], other_dims(targets[0], dim), at, row)
@@ -183,19 +175,11 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
             store(value, wanted, place(ivs, dim, i), c)
 
         for_each(b, size, take)
-        select_keys(keys, k, b, for_each)
+        select_keys(keys, k, b)
         for_each(b, b.minimum(k, size), give)
 
     rows(source, other_dims(source, dim), at, row)
     return None
-
-
-def by_workgroups(op: Operation, loop: Operation) -> str | None:
-    """sort, scatter  =>  a loop over many workgroups, if they pay off; or why not, "" for others"""
-    gpu = gpu_of(op)
-    if isinstance(op, ext.ScatterOp):
-        return scatter_widely(op, loop, gpu.multiprocessors, gpu.matrix_shared_bytes)
-    return ""
 
 
 def by_threads(op: Operation, loop: Operation) -> str | None:
@@ -240,11 +224,6 @@ class GpuLowerLinalgExtPass(ModulePass):
                     continue
                 if not may_rewrite(self.name, inner, "by all threads"):
                     return
-                reason = by_workgroups(inner, loop)
-                if reason is None:
-                    break
-                if reason:
-                    remark("missed", self.name, inner, f"using one workgroup: {reason}")
                 reason = by_threads(inner, loop)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)

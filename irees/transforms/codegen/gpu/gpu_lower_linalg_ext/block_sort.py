@@ -5,7 +5,6 @@ Sorting network for one row, or its first k elements, with all threads of a work
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
@@ -14,11 +13,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import as_type, compare, load, scratch, store
+from irees.transforms.codegen.gpu.utils.segments import for_each
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-ForEach = Callable[[IndexBuilder, Size, Callable[[SSAValue, IndexBuilder], None]], None]
 
 
 @dataclass(frozen=True)
@@ -72,13 +70,13 @@ class Keys:
         close()
 
 
-def sort_keys(keys: Keys, at: IndexBuilder, for_each: ForEach) -> None:
+def sort_keys(keys: Keys, at: IndexBuilder) -> None:
     """Sorts all keys with the network."""
     steps = _logarithm(keys.size, at)
-    _sort_runs(keys, steps, steps, at, for_each)
+    _sort_runs(keys, steps, steps, at)
 
 
-def _sort_runs(keys: Keys, steps: Size, stages: Size, at: IndexBuilder, for_each: ForEach) -> None:
+def _sort_runs(keys: Keys, steps: Size, stages: Size, at: IndexBuilder) -> None:
     """Sorts runs of 2^stages of up to 2^steps keys."""
     pairs = _shifted(1, at.sub(steps, 1), at) if not isinstance(steps, int) else 1 << steps >> 1
 
@@ -107,7 +105,7 @@ def _sort_runs(keys: Keys, steps: Size, stages: Size, at: IndexBuilder, for_each
     body()
 
 
-def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) -> None:
+def select_keys(keys: Keys, count: Size, at: IndexBuilder) -> None:
     """
     Puts the first `count` of the sorted keys into the first places.
 
@@ -117,11 +115,11 @@ def select_keys(keys: Keys, count: Size, at: IndexBuilder, for_each: ForEach) ->
     size = keys.size
     ratio = NVIDIA.selection_ratio
     if not isinstance(size, int) or not isinstance(count, int) or ratio * count > size:
-        sort_keys(keys, at, for_each)
+        sort_keys(keys, at)
         return
     stages = max(0, count - 1).bit_length()
     width = 1 << stages
-    _sort_runs(keys, _logarithm(size, at), stages, at, for_each)
+    _sort_runs(keys, _logarithm(size, at), stages, at)
     runs = (-(-size // width) - 1).bit_length()
     body, number, b = for_loop(at, 0, runs, 1)
     apart = b.mul(_shifted(1, number, b), width)

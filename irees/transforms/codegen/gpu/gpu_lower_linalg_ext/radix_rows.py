@@ -2,19 +2,15 @@
 Lowers sort and topk of rows to radix sort and radix selection. Part of
 `irees-gpu-lower-linalg-ext`.
 
-Also chooses between radix and sorting network, with the cost model in `block_costs.py`.
+Also chooses between radix and sorting network, with the cost model in `utils/block_costs.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.upstream.gpu import BarrierOp, ThreadMappingAttr
 from irees.transforms.codegen.common.utils.radix_keys import RadixKey, as_key
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -27,55 +23,13 @@ from irees.transforms.codegen.common.utils.rows import (
     scratch,
     store,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import Row, prefers_network
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
-    THREADS,
-    Pairs,
-    Tallies,
-    radix_select,
-    radix_sort,
-)
+from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_select import Selection
 from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_sort import Keys, sort_keys
-from irees.transforms.codegen.gpu.utils.segments import (
-    is_mapped,
-    set_fewest_workgroups,
-    set_threads,
-    structured_ops,
-    threads,
-    threads_per_workgroup,
-)
+from irees.transforms.codegen.gpu.utils.block_costs import Row, prefers_network
+from irees.transforms.codegen.gpu.utils.block_radix import Pairs, Tallies, radix_sort
+from irees.transforms.codegen.gpu.utils.segments import for_each
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
-
-
-def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
-    """Emits a loop over threads, followed by a barrier."""
-    close, index, inside = threads(at, count)
-    body(index, inside)
-    close()
-    at.insert(BarrierOp())
-
-
-def why_no_digits(op: Operation, reason: str | None) -> str | None:
-    """Returns why radix sort is not used, or sets the thread count for it and returns None."""
-    loop = op.parent_op()
-    assert loop is not None
-    if reason is not None or has_its_threads(loop):
-        return reason or "another op of the workgroup fixes its number of threads"
-    set_threads(loop, THREADS)
-    set_fewest_workgroups(loop, 1)
-    return None
-
-
-def has_its_threads(loop: Operation) -> bool:
-    """Whether other ops in a workgroup, lowered or not, fix its number of threads."""
-    ops = structured_ops(loop)
-    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
-        return True
-    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
-    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
-        threads_per_workgroup(loop) != THREADS
-    )
 
 
 def why_no_sort(op: ext.SortOp, key: RadixKey | None, room: int) -> str | None:
@@ -161,11 +115,11 @@ def topk_by_digits(op: ext.TopkV2Op, key: RadixKey, room: int, at: IndexBuilder)
         def read(i: SSAValue, c: IndexBuilder) -> SSAValue:
             return as_key(key, load(source, place(ivs, dim, i), c), c)
 
-        radix_select(tallies, read, key.width, size, pairs, b)
+        Selection(tallies, read, size, pairs).select(b)
         start: Size = 0
         if by_network:
             ascending = Order(op.body.block, 0, "ule")
-            sort_keys(Keys(pairs.keys, pairs.origins, count, ascending), b, for_each)
+            sort_keys(Keys(pairs.keys, pairs.origins, count, ascending), b)
         else:
             start = radix_sort(tallies, pairs, b)
 

@@ -1,8 +1,8 @@
 """
-Lowers scans to all threads of a workgroup per row, or to many workgroups per row.
+Lowers scans to one thread, all threads of a workgroup, or many workgroups per row.
 
-`irees-gpu-lower-linalg-ext` gives each row to one thread, which is slow for few long rows. A
-combiner that is associative permits more: threads scan tiles of a row together (`block_scan.py`).
+One thread per row is slow for few long rows. A combiner that is associative permits more: threads
+scan tiles of a row together (`block_scan.py`).
 
     iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x) outs(%y, %s : memref<1x1000xf32>, ...)
   =>
@@ -42,7 +42,8 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.codegen.common.utils.rows import rows
+from irees.transforms.codegen.common.utils.accumulating import scan_row
+from irees.transforms.codegen.common.utils.rows import other_dims, rows
 from irees.transforms.codegen.gpu.gpu_lower_scans.block_scan import BlockScan
 from irees.transforms.codegen.gpu.gpu_lower_scans.wide_scan import WideScan
 from irees.transforms.codegen.gpu.utils.scan_costs import (
@@ -52,6 +53,7 @@ from irees.transforms.codegen.gpu.utils.scan_costs import (
     why_in_order,
 )
 from irees.transforms.codegen.gpu.utils.segments import (
+    for_each_point,
     is_free,
     is_mapped,
     structured_ops,
@@ -132,9 +134,16 @@ def together(op: ext.ScanOp, count: int) -> None:
     Rewriter.replace_op(op, BarrierOp())
 
 
+def apart(op: ext.ScanOp) -> None:
+    """scan  =>  a loop over the threads of the workgroup, each of which scans a row in order"""
+    dims, at = other_dims(op.input, op.dimension.value.data), IndexBuilder(InsertPoint.before(op))
+    for_each_point(op.input, dims, at, lambda ivs, b: scan_row(op, ivs, b))
+    Rewriter.erase_op(op)
+
+
 @dataclass(frozen=True)
 class GpuLowerScansPass(ModulePass):
-    """Lowers scans of rows to many threads per row."""
+    """Lowers scans of rows to many threads per row, or to one."""
 
     name = "irees-gpu-lower-scans"
 
@@ -151,9 +160,11 @@ class GpuLowerScansPass(ModulePass):
                 reason = why_not_together(inner, loop, work)
                 if reason is not None:
                     remark("missed", self.name, inner, f"one thread per row: {reason}")
-                    continue
                 if not may_rewrite(self.name, inner, "by many threads"):
                     return
+                if reason is not None:
+                    apart(inner)
+                    continue
                 reason = why_not_in_parts(inner, loop, work)
                 if reason is None:
                     in_parts(inner, loop, work)

@@ -2,8 +2,9 @@
 Lowers sorts of numbers to radix sorts: of rows in registers, or of long rows by many workgroups.
 
 `irees-gpu-lower-linalg-ext` leaves the sorts for which a radix sort is cheaper than a network, and
-turns some scatters into sorts. Both variants here sort a tile of elements by one digit at a time,
-in the registers and the shared memory of a workgroup (`ranks.py`). They differ in the tile:
+`irees-gpu-lower-scatters` turns some scatters into sorts. Both variants here sort a tile of
+elements by one digit at a time, in the registers and the shared memory of a workgroup (`ranks.py`).
+They differ in the tile:
 
 * a row that fits is one tile, and stays in registers for all digits (`register_rows.py`):
 

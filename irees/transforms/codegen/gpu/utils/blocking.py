@@ -1,6 +1,6 @@
 """
 Tile sizes of a contraction on a GPU: per workgroup, per warp, and per thread. Part of
-`irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
+`irees-gpu-select-strategy` and of the passes that lower contractions.
 """
 
 from __future__ import annotations

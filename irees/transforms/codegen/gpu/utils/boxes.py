@@ -1,6 +1,6 @@
 """
 Maps operands of a contraction to TMA boxes (bulk tensor copies). Part of
-`irees-gpu-use-bulk-copies` and `irees-gpu-lower-contractions`.
+`irees-gpu-use-bulk-copies` and `irees-gpu-lower-warpgroup-contractions`.
 
 A bulk copy needs a tensor map that the host creates: base address, sizes, and strides, of which the
 last is 1 and the others are multiples of 16 bytes. It copies a box at given coordinates; elements

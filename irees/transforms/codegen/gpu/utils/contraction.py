@@ -1,5 +1,6 @@
 """
-Lowers one contraction to loops over shared-memory tiles. Part of `irees-gpu-lower-contractions`.
+Lowers one contraction to loops over shared-memory tiles. Part of `irees-gpu-lower-contractions` and
+`irees-gpu-lower-warpgroup-contractions`.
 """
 
 from __future__ import annotations

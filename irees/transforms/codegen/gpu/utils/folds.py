@@ -261,12 +261,7 @@ def _keeps(found: Selected, candidate: SSAValue) -> bool:
     for number, value in enumerate(terminator.operands):
         maker = value.owner
         if number == found.best and maker is found.extreme:
-            if set(maker.operands) != {candidate, results[number]}:
-                return False
-            unsigned = maker.name.endswith("ui")
-            if isinstance(found.wins, arith.CmpiOp) and unsigned is not (
-                found.wins.predicate.value.data >= 6
-            ):
+            if set(maker.operands) != {candidate, results[number]} or not _agrees(found, maker):
                 return False
         elif not isinstance(maker, arith.SelectOp) or maker.cond is not found.wins.result:
             return False
@@ -280,6 +275,14 @@ def _keeps(found: Selected, candidate: SSAValue) -> bool:
     if any(u.operation not in asking for r in results for u in r.uses):
         return False
     return not any(_depends(value, results) for value in new)
+
+
+def _agrees(found: Selected, extreme: Operation) -> bool:
+    """Whether an extreme of integers has the signedness of the comparison."""
+    unsigned = extreme.name.endswith("ui")
+    return not isinstance(found.wins, arith.CmpiOp) or unsigned is (
+        found.wins.predicate.value.data >= 6
+    )
 
 
 def _depends(value: SSAValue, results: Sequence[SSAValue]) -> bool:

@@ -1,6 +1,6 @@
 """
 How the threads of a workgroup load the operands of a contraction. Part of
-`irees-gpu-select-strategy` and `irees-gpu-lower-contractions`.
+`irees-gpu-select-strategy` and of the passes that lower contractions.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.nvvm import FEWEST_WORKGROUPS
-from irees.dialects.upstream.gpu import BlockMappingAttr, ThreadMappingAttr
+from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, delinearize
 
 FREE_DIALECTS = frozenset(("arith", "math", "complex"))
 FREE_OPS = frozenset(
@@ -90,6 +90,29 @@ def _loop(block: Block, counts: list[Size], kind: type[Attribute]) -> ForallOp:
     block.add_op(InParallelOp())
     zeros, ones = [0] * len(counts), [1] * len(counts)
     return ForallOp.over(zeros, counts, ones, [], Region(block), mapped(kind, len(counts)))
+
+
+def for_each(at: IndexBuilder, count: Size, body: Callable[[SSAValue, IndexBuilder], None]) -> None:
+    """Emits a loop over threads, followed by a barrier."""
+    close, index, inside = threads(at, count)
+    body(index, inside)
+    close()
+    at.insert(BarrierOp())
+
+
+def for_each_point(
+    buffer: SSAValue,
+    dims: Sequence[int],
+    at: IndexBuilder,
+    body: Callable[[dict[int, Size], IndexBuilder], None],
+) -> None:
+    """Emits a loop over some dims of a buffer, one thread per point, followed by a barrier."""
+    sizes = {d: buffer_dim(buffer, d, at) for d in dims}
+
+    def one(index: SSAValue, b: IndexBuilder) -> None:
+        body(delinearize(index, dims, sizes, b), b)
+
+    for_each(at, at.product(list(sizes.values())), one)
 
 
 def kernel(
@@ -242,6 +265,11 @@ class Segment:
                 )
 
 
+def _reads(op: Operation, values: set[SSAValue]) -> bool:
+    """Whether an op, or an op inside it, has one of the values as an operand."""
+    return any(operand in values for inner in op.walk() for operand in inner.operands)
+
+
 def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segment]:
     """Returns the serial segments of a block; hoists independent free ops above them."""
     found: list[Segment] = []
@@ -251,9 +279,7 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
         if op is block.last_op or parallel(op):
             current = None
             continue
-        depends = current is not None and any(
-            o in defined for inner in op.walk() for o in inner.operands
-        )
+        depends = current is not None and _reads(op, defined)
         if current is None and isinstance(op, memref.LoadOp):
             continue
         if is_free(op) and not depends:

@@ -1,6 +1,7 @@
 """
 Stream-K: workgroups that share the tiles of a contraction by splitting the reduction. Part of
-`irees-gpu-lower-contractions`; `irees-gpu-stream-k` selects the contractions.
+`irees-gpu-lower-contractions` and `irees-gpu-lower-warpgroup-contractions`; `irees-gpu-stream-k`
+selects the contractions.
 
 The reduction steps of the first tiles are concatenated and divided equally among the first
 workgroups; every other workgroup computes one whole tile. A workgroup iterates over the tiles that

@@ -1,6 +1,6 @@
 """
 Lowers one contraction with asynchronous, multi-stage copies to shared memory (`cp.async`). Part of
-`irees-gpu-lower-contractions`.
+`irees-gpu-lower-contractions` and `irees-gpu-lower-warpgroup-contractions`.
 
 The copy of a slice of both operands starts `stages` - 1 iterations before it is multiplied, so one
 barrier per iteration is enough. An operand that is contiguous along the reduction is transposed by

@@ -1,5 +1,5 @@
 """
-Lowers a scatter with colliding updates by sorting them. Part of `irees-gpu-lower-linalg-ext`.
+Lowers a scatter with colliding updates by sorting them. Part of `irees-gpu-lower-scatters`.
 
 A stable radix sort orders the updates by target index. Updates of the same target are then adjacent
 and in their original order, and one thread applies them sequentially. The result is bit-identical
@@ -28,12 +28,12 @@ from irees.transforms.codegen.common.utils.rows import (
     select,
     store,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
+from irees.transforms.codegen.gpu.utils.block_radix import (
     Pairs,
     Tallies,
     radix_sort,
 )
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import for_each
+from irees.transforms.codegen.gpu.utils.segments import for_each
 from irees.transforms.utils.loops import if_else, while_loop
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, delinearize

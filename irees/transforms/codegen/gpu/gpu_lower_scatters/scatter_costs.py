@@ -1,8 +1,8 @@
 """
 Cost model of the scatter variants for updates that may collide. Part of
-`irees-gpu-lower-linalg-ext`.
+`irees-gpu-lower-scatters`.
 
-Costs are in the unit of `block_costs.py` ("turns"), and are not measured.
+Costs are in the unit of `utils/block_costs.py` ("turns"), and are not measured.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from math import prod
 from irees.dialects import iree_linalg_ext as ext
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.accumulating import batch_rank
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_costs import PASS, Row
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import DIGIT, THREADS, Tallies
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
+from irees.transforms.codegen.gpu.gpu_lower_scatters.scatter_rows import (
     place_bits,
     shape_of,
     width_for,
 )
+from irees.transforms.codegen.gpu.utils.block_costs import PASS, Row
+from irees.transforms.codegen.gpu.utils.block_radix import DIGIT, THREADS, Tallies
 from irees.transforms.codegen.gpu.utils.sort_tiles import wide_tile
 
 UPDATE = 4 * NVIDIA.global_access

@@ -1,5 +1,6 @@
 """
-Cost model of sort and top-k of a row in one workgroup. Part of `irees-gpu-lower-linalg-ext`.
+Cost model of sort and top-k of a row in one workgroup. Part of `irees-gpu-lower-linalg-ext` and
+`irees-gpu-lower-scatters`.
 
 The unit ("turn") is one sequential shared-memory access of a thread. A barrier, a global-memory
 access and a warp vote count as several units. Costs are counted, not measured: they only separate
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irees.targets.nvidia import NVIDIA
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import (
+from irees.transforms.codegen.gpu.utils.block_radix import (
     DIGIT,
     THREADS,
     WARPS,

@@ -1,8 +1,8 @@
 """
 Lowers one contraction to `wgmma` with TMA copies of the operands. Part of
-`irees-gpu-lower-contractions`.
+`irees-gpu-lower-warpgroup-contractions`.
 
-The loop is that of `utils/warpgroup_contraction.py`, but one thread copies for all: it announces
+The loop is that of `warpgroup_contraction.py`, but one thread copies for all: it announces
 the expected bytes to the mbarrier of a slot, and starts one copy per operand, or one per 64 rows
 (columns) of an operand that is not contiguous along the reduction. All threads wait for the
 mbarrier. A second mbarrier per slot counts the warps whose products no longer read it. So nothing
@@ -45,6 +45,10 @@ from irees.dialects.nvgpu import (
     MBarrierArriveOp,
     TmaAsyncLoadOp,
 )
+from irees.transforms.codegen.gpu.gpu_lower_warpgroup_contractions.warpgroup_contraction import (
+    Ring,
+    WarpgroupContraction,
+)
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking
 from irees.transforms.codegen.gpu.utils.boxes import (
     POINTS,
@@ -56,10 +60,10 @@ from irees.transforms.codegen.gpu.utils.boxes import (
     wait_for,
     workgroup_of,
 )
-from irees.transforms.codegen.gpu.utils.contraction import Indices, Side
+from irees.transforms.codegen.gpu.utils.contraction import Indices
+from irees.transforms.codegen.gpu.utils.operands import Side
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.codegen.gpu.utils.tiles import WARP
-from irees.transforms.codegen.gpu.utils.warpgroup_contraction import Ring, WarpgroupContraction
 from irees.transforms.utils.loops import if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import static_ranges

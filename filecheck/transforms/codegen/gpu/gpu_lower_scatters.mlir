@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4"},irees-gpu-lower-linalg-ext' | filecheck %s
+// RUN: irees opt %s -p 'irees-assign-target{facts="gpu.multiprocessors=4"},irees-gpu-lower-scatters' | filecheck %s
 
 // Each update has a place of its own: a thread for each point of each of them.
 // CHECK-LABEL: func.func @unique
@@ -145,21 +145,6 @@ func.func @no_scatter(%t: memref<64xf32>, %u: memref<4xf32>, %i: memref<4x1xi32>
     ^bb0(%a: f32, %c: f32):
       %p = arith.addf %a, %c : f32
       iree_linalg_ext.yield %p : f32
-    }
-  } {mapping = [#gpu.block<linear_dim_0>]}
-  return
-}
-
-// Two long rows of a workgroup: it sorts one after the other.
-// CHECK-LABEL: func.func @no_wide
-// CHECK:         scf.forall (%{{.*}}) in (1) {
-// CHECK:           nvvm.match.sync any
-func.func @no_wide(%x: memref<2x200000xf32>) {
-  scf.forall (%b) in (1) {
-    iree_linalg_ext.sort dimension(1) outs(%x : memref<2x200000xf32>) {
-    ^bb0(%a: f32, %c: f32):
-      %p = arith.cmpf ole, %a, %c : f32
-      iree_linalg_ext.yield %p : i1
     }
   } {mapping = [#gpu.block<linear_dim_0>]}
   return

@@ -32,7 +32,7 @@ from irees.dialects.flow import DispatchRegionOp
 from irees.dialects.iree_linalg_ext import LinalgExtOperation
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp
 from irees.targets.common import COMMON
-from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_groups import (
+from irees.transforms.iree.form_dispatch_regions.fusion_groups import (
     FusionGroup,
     FusionTracker,
     Rules,

@@ -1,5 +1,5 @@
 """
-Lowers one contraction to `wgmma`. Part of `irees-gpu-lower-contractions`.
+Lowers one contraction to `wgmma`. Part of `irees-gpu-lower-warpgroup-contractions`.
 
 A warpgroup multiplies 64 rows with all columns of the block and reads both operands from shared
 memory through descriptors. Tiles therefore use a layout that descriptors support: rows of 128 bytes
@@ -45,8 +45,9 @@ from irees.dialects.nvvm import FenceProxyOp, WgmmaWaitGroupOp
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
 from irees.transforms.codegen.gpu.utils.blocking import WARPGROUP_ROWS, WarpgroupBlocking
 from irees.transforms.codegen.gpu.utils.boxes import POINTS
-from irees.transforms.codegen.gpu.utils.contraction import Access, Indices, Side
-from irees.transforms.codegen.gpu.utils.matrix_contraction import MatrixContraction
+from irees.transforms.codegen.gpu.utils.contraction import Access, Indices
+from irees.transforms.codegen.gpu.utils.fragments import FragmentContraction
+from irees.transforms.codegen.gpu.utils.operands import Side
 from irees.transforms.codegen.gpu.utils.shares import Share
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -83,7 +84,7 @@ class Ring(Protocol):
         ...
 
 
-class WarpgroupContraction(MatrixContraction):
+class WarpgroupContraction(FragmentContraction):
     """The lowering of one contraction to `wgmma`."""
 
     blocking: WarpgroupBlocking  # type: ignore[assignment]

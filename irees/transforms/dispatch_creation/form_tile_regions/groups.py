@@ -1,5 +1,5 @@
 """
-Groups ops into single tile loops, for the pipeline.
+Decides which ops share a tile loop. Part of `irees-form-tile-regions`.
 
 Ops are visited in order. Each joins the group of a producer if every value inside the group is
 written and read in the same tile (`analysis/distribution.py`). A group contains at most one
@@ -11,51 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from irees.analysis.body_weight import Weights
-from irees.analysis.distribution import Group, Loops, is_view, leads, loops_of
-from irees.analysis.paddings import is_fill, is_framed
-from irees.dialects.flow import DispatchRegionOp
-from irees.interfaces import loops_model_of
+from irees.analysis.distribution import Group, Loops, leads, loops_of
+from irees.analysis.paddings import is_framed
 from irees.targets.common import COMMON
-from irees.transforms.utils.constants import splat_scalar
-from irees.transforms.utils.dispatch_regions import (
-    Order,
-    clone_producers,
-    make_region,
-    sort_block,
-)
-from irees.transforms.utils.shapes import element_bytes
-
-DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
-
-
-def is_dispatched(op: Operation) -> bool:
-    """Whether an op computes tensor data, so that it must run in a kernel."""
-    if loops_model_of(op) is not None:
-        return any(isinstance(r.type, TensorType) for r in op.results)
-    return isinstance(op, DISPATCHED)
-
-
-def is_cheap(op: Operation) -> bool:
-    """Whether an op is so cheap that each kernel recomputes it."""
-    return isinstance(op, tensor.EmptyOp) or is_fill(op) or is_view(op)
-
-
-def is_large_splat(op: Operation) -> bool:
-    """Whether an op is a splat constant that is too large to be stored with the program."""
-    if not isinstance(op, arith.ConstantOp) or not isinstance(op.result.type, TensorType):
-        return False
-    kind = op.result.type
-    size = prod(kind.get_shape()) * element_bytes(kind)
-    return size > COMMON.splat_bytes and splat_scalar(op) is not None
+from irees.transforms.utils.dispatch_regions import Order
 
 
 @dataclass(eq=False)
@@ -213,37 +176,3 @@ def _tensors_read(draft: Draft) -> set[SSAValue]:
     """Returns the tensors that a group reads but does not write."""
     made = {access.buffer for m in draft.members for access in m.accesses if access.writes}
     return {a.buffer for m in draft.members for a in m.accesses if not a.writes} - made
-
-
-def clone_cheap(region: DispatchRegionOp) -> None:
-    """Clones cheap producers into a kernel."""
-    clone_producers(region, lambda value: is_cheap(value.op))
-
-
-def form_tile_regions(function: Operation, limits: Limits) -> None:
-    """Groups the ops of every block of a function; clones cheap ops into each kernel."""
-    for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
-        assert block is not None
-        _form_in_block(block, limits)
-    for constant in [o for o in function.walk() if is_large_splat(o)]:
-        if not isinstance(constant.parent_op(), DispatchRegionOp):
-            make_region([constant])
-
-
-def _form_in_block(block: Block, limits: Limits) -> None:
-    order = Order(block)
-    groups = TileGroups(order, limits)
-    for op in block.ops:
-        if is_dispatched(op) and not is_cheap(op):
-            groups.add(op)
-        else:
-            groups.leave(op)
-    regions = [make_region(draft.ops) for draft in groups.drafts if draft.ops]
-    sort_block(block, order)
-    for region in regions:
-        clone_cheap(region)
-    for left in [o for o in block.ops if is_cheap(o)][::-1]:
-        if not any(r.uses for r in left.results):
-            Rewriter.erase_op(left)
-        elif not isinstance(left, tensor.EmptyOp):
-            clone_cheap(make_region([left]))

@@ -1,13 +1,12 @@
 """
-Groups ops into kernels, by IREE's rules or into single tile loops.
+Groups ops into kernels by IREE's rules.
 
-Without options, this is IREE's pass. Groups grow around roots: reductions, contractions and other
-ops that justify a kernel. Walking each block backwards, each root opens a group and fuses its
-producers. Then each root, in program order, transitively fuses its consumers, and producers again.
-The second time, this includes producers that narrow elements, which preferably end the preceding
-kernel. Remaining ops become roots in a second sweep. Ops that kernels recompute (fills, widening,
-small constants: `analysis/dispatch_roles.py`) stay outside, for
-`irees-clone-producers-into-dispatch-regions`.
+Groups grow around roots: reductions, contractions and other ops that justify a kernel. Walking each
+block backwards, each root opens a group and fuses its producers. Then each root, in program order,
+transitively fuses its consumers, and producers again. The second time, this includes producers that
+narrow elements, which preferably end the preceding kernel. Remaining ops become roots in a second
+sweep. Ops that kernels recompute (fills, widening, small constants: `analysis/dispatch_roles.py`)
+stay outside, for `irees-clone-producers-into-dispatch-regions`.
 
 An op joins a group if its loops map to the outer parallel loops of the root in exactly one way,
 through every value that it shares with the group (`analysis/loop_mapping.py`). An op that reads a
@@ -28,17 +27,7 @@ recomputed, too. Each refusal emits a remark.
 No group may depend on itself, whether through other groups or through the order of effects. (IREE
 moves a load of a global across a store if a group spans both.)
 
-The pipeline uses `one-tile-loop`: ops are visited in order, and each joins the group of a producer
-if the group remains a single tile loop (`analysis/distribution.py`), the form that code generation
-lowers to one kernel. Reductions fuse with adjacent elementwise ops, a softmax or norm becomes one
-kernel over rows, and a contraction fuses its epilogue. A fusion that leaves too few tiles to occupy
-the target is refused unless the tiles are small. The padding of a single-use value is fused into
-its producer (`analysis/paddings.py`). Cheap ops are cloned into each kernel immediately, and splat
-constants over 256 MiB are written by a kernel of their own. IREE's rules do not fit here: they fuse
-two contractions into a kernel, and loops that cannot be tiled together. Their visiting order does
-not fit either: a norm would take the residual addition from the contraction before it, so kernels
-would write more tensors.
-
+The pipeline runs `irees-form-tile-regions` instead, whose groups its code generation can lower.
 IREE: `FormDispatchRegions`.
 """
 
@@ -55,23 +44,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.dispatch_roles import is_attention, is_gather_like, is_linalg, is_root
-from irees.dialects.irees_target import target_of
 from irees.dialects.upstream.linalg.packing import PackOp
 from irees.dialects.util import FuncOp
 from irees.remarks import remark
-from irees.targets.cpu import CPU
-from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_groups import (
+from irees.transforms.iree.form_dispatch_regions.fusion_groups import (
     FusionTracker,
     Rules,
 )
-from irees.transforms.dispatch_creation.form_dispatch_regions.fusion_rules import (
+from irees.transforms.iree.form_dispatch_regions.fusion_rules import (
     consumers_of,
     refuse_consumer,
     refuse_producer,
-)
-from irees.transforms.dispatch_creation.form_dispatch_regions.tile_groups import (
-    Limits,
-    form_tile_regions,
 )
 from irees.transforms.utils.dispatch_regions import make_region, sort_block
 
@@ -173,14 +156,6 @@ def form_regions(function: Operation, rules: Rules) -> None:
         sort_block(block, order)
 
 
-def limits_of(module: ModuleOp) -> Limits:
-    """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
-    gpu = target_of(module).gpu
-    if gpu is None:
-        return Limits(CPU.enough_tiles, -1)
-    return Limits(gpu.multiprocessors, gpu.launch_bytes)
-
-
 @dataclass(frozen=True)
 class FormDispatchRegionsPass(ModulePass):
     """Groups tensor ops into dispatch regions."""
@@ -191,7 +166,6 @@ class FormDispatchRegionsPass(ModulePass):
     fuse_multi_use_producers: bool = True
     fuse_pad_with_consumers: bool = False
     fuse_pad_with_producers: bool = False
-    one_tile_loop: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules = Rules(
@@ -201,9 +175,5 @@ class FormDispatchRegionsPass(ModulePass):
             self.fuse_pad_with_producers,
         )
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp | FuncOp)]:
-            if not function.body.blocks:
-                continue
-            if self.one_tile_loop:
-                form_tile_regions(function, limits_of(op))
-            else:
+            if function.body.blocks:
                 form_regions(function, rules)

@@ -1,5 +1,5 @@
 """
-Lowers a scatter to many workgroups. Part of `irees-gpu-lower-linalg-ext`.
+Lowers a scatter to many workgroups. Part of `irees-gpu-lower-scatters`.
 
 * `unique_indices(true)`: updates do not collide, or their order is unspecified, as in IREE. Each
   element of each update gets its own thread.
@@ -39,15 +39,15 @@ from irees.dialects.upstream.scf import ForallOp
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.accumulating import batch_rank, scatter_point
 from irees.transforms.codegen.common.utils.rows import as_type, compare, load, rows, scratch, store
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.block_radix import THREADS
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import for_each
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_costs import Meeting
-from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.scatter_rows import (
+from irees.transforms.codegen.gpu.gpu_lower_scatters.scatter_costs import Meeting
+from irees.transforms.codegen.gpu.gpu_lower_scatters.scatter_rows import (
     SortedUpdates,
     Updates,
     place_bits,
 )
+from irees.transforms.codegen.gpu.utils.block_radix import THREADS
 from irees.transforms.codegen.gpu.utils.segments import (
+    for_each,
     kernel,
     views_outside,
     why_not_alone,

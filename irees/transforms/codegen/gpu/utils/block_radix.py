@@ -1,6 +1,6 @@
 """
-Radix sort of one row, and radix selection of its first k elements, by all threads of a workgroup.
-Part of `irees-gpu-lower-linalg-ext`.
+Radix sort of one row by all threads of a workgroup. Part of `irees-gpu-lower-linalg-ext` and
+`irees-gpu-lower-scatters`.
 
 Keys are unsigned integers with the order of the original numbers (`common/utils/radix_sort.py`), in
 digits of eight bits. Every warp processes a part of the row, 32 adjacent elements at a time. Lanes
@@ -13,18 +13,14 @@ follows from the smaller digits, the earlier warps, and the preceding elements o
             digit in earlier warps
     move:   place = starts[digit] + counts[warp, digit] + ctpop(same & earlier lanes)
 
-A sort is a stable move by each digit, lowest first (LSD). A selection starts at the highest digit
-(MSD): it finds the digit of the k-th element, then counts only elements with that prefix by the
-next digit. Nothing moves until the key of the k-th element is known. A last pass collects the
-smaller elements, and the first of the equal ones. It needs no copy of the row (Knuth, TAOCP 3,
-5.2.5; Ashkiani et al., "GPU multisplit", 2016, for the warp-level part; Alabi et al., "Fast
-k-selection algorithms for GPUs", 2012).
+A sort is a stable move by each digit, lowest first (LSD) (Knuth, TAOCP 3, 5.2.5; Ashkiani et al.,
+"GPU multisplit", 2016, for the warp-level part).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -35,19 +31,26 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from irees.dialects.upstream.gpu import BarrierOp, ShuffleOp
+from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.upstream.gpu import BarrierOp, ShuffleOp, ThreadMappingAttr
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
     load,
     scratch,
-    select,
     store,
 )
-from irees.transforms.codegen.gpu.utils.segments import threads
+from irees.transforms.codegen.gpu.utils.segments import (
+    is_mapped,
+    set_fewest_workgroups,
+    set_threads,
+    structured_ops,
+    threads,
+    threads_per_workgroup,
+)
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import (
     both,
@@ -70,8 +73,26 @@ THREADS = DIGITS
 WARPS = THREADS // WARP
 
 
-Read = Callable[[SSAValue, IndexBuilder], SSAValue]
-"""Emits a load of the key of a row element."""
+def why_no_digits(op: Operation, reason: str | None) -> str | None:
+    """Returns why radix sort is not used, or sets the thread count for it and returns None."""
+    loop = op.parent_op()
+    assert loop is not None
+    if reason is not None or has_its_threads(loop):
+        return reason or "another op of the workgroup fixes its number of threads"
+    set_threads(loop, THREADS)
+    set_fewest_workgroups(loop, 1)
+    return None
+
+
+def has_its_threads(loop: Operation) -> bool:
+    """Whether other ops in a workgroup, lowered or not, fix its number of threads."""
+    ops = structured_ops(loop)
+    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
+        return True
+    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
+    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
+        threads_per_workgroup(loop) != THREADS
+    )
 
 
 def index_type_for(size: Size) -> IntegerType:
@@ -99,6 +120,14 @@ class Pairs:
         if taken is None or taken > room:
             return Pairs(*(scratch(kind, places, at) for kind in kinds), size)
         return Pairs(*(shared(kind, [places], at) for kind in kinds), size)
+
+    @property
+    def width(self) -> int:
+        """Bits of a key."""
+        kind = self.keys.type
+        assert isinstance(kind, MemRefType)
+        assert isinstance(kind.element_type, IntegerType)
+        return kind.element_type.width.data
 
     def put(self, place: Size, key: SSAValue, origin: Size, at: IndexBuilder) -> None:
         """Stores the key and the origin of an element at a place."""
@@ -269,7 +298,7 @@ class Tallies:
 
 def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
     """Sorts the first half of the pairs; returns the offset of the result (0 or size)."""
-    width, size = _width(pairs), pairs.size
+    width, size = pairs.width, pairs.size
     loop, number, b = for_loop(at, 0, width // DIGIT, 1, [at.value(0)])
     (start,) = loop.arguments
     shift = as_type(b.value(b.mul(number, DIGIT)), IntegerType(width), b)
@@ -318,105 +347,11 @@ def radix_sort(tallies: Tallies, pairs: Pairs, at: IndexBuilder) -> SSAValue:
     return loop([result])[0]
 
 
-def radix_select(
-    tallies: Tallies, read: Read, width: int, size: Size, kept: Pairs, at: IndexBuilder
-) -> None:
-    """Collects the `kept.size` smallest keys: those below the k-th key, then its equals."""
-    want = as_type(at.value(kept.size), tallies.kind, at)
-    kind, zero = IntegerType(width), integer(0, tallies.kind, at)
-    close, place, b = threads(at, 2)
-    store(integer(0, tallies.kind, b), tallies.found, [place], b)
-    close()
-    nothing = integer(0, kind, at)
-    loop, number, b = for_loop(at, 0, width // DIGIT, 1, [nothing, nothing, want])
-    known, bits, left = loop.arguments
-    above = b.sub(width // DIGIT - 1, number)
-    shift = as_type(b.value(b.mul(above, DIGIT)), kind, b)
-
-    def count(lane: Lane, c: IndexBuilder) -> None:
-        key = read(lane.index, c)
-        mine = both(arith.AndIOp, key, bits, c)
-        alike = c.insert(arith.CmpiOp(mine, known, "eq")).results[0]
-        inside = both(arith.AndIOp, lane.inside, alike, c)
-        tallies.tally(replace(lane, inside=inside), digit_of(key, shift, c, DIGIT), c)
-
-    def choose(digit: SSAValue, before: SSAValue, total: SSAValue, c: IndexBuilder) -> None:
-        after = both(arith.AddiOp, before, total, c)
-        some = c.insert(arith.CmpiOp(before, left, "slt")).results[0]
-        enough = c.insert(arith.CmpiOp(left, after, "sle")).results[0]
-        close, d = if_else(c, both(arith.AndIOp, some, enough, c))
-        store(as_type(digit, tallies.kind, d), tallies.found, [0], d)
-        store(both(arith.SubiOp, left, before, d), tallies.found, [1], d)
-        close()
-
-    tallies.clear(b)
-    tallies.each(size, b, count)
-    tallies.scan(b, choose)
-    digit = resized(load(tallies.found, [0], b), kind, b)
-    more = both(arith.ShLIOp, digit, shift, b)
-    ones = both(arith.ShLIOp, integer(DIGITS - 1, kind, b), shift, b)
-    known, _, left = loop(
-        [
-            both(arith.OrIOp, known, more, b),
-            both(arith.OrIOp, bits, ones, b),
-            load(tallies.found, [1], b),
-        ]
-    )
-    _collect(tallies, read, size, kept, known, both(arith.SubiOp, want, left, at), zero, at)
-
-
-def _collect(
-    tallies: Tallies, read: Read, size: Size, kept: Pairs, last: SSAValue, smaller: SSAValue,
-    zero: SSAValue, at: IndexBuilder,
-) -> None:  # fmt: skip
-    """Collects the keys below the k-th one in row order, then those equal to it."""
-
-    def group(lane: Lane, c: IndexBuilder) -> tuple[Lane, SSAValue, SSAValue]:
-        key = read(lane.index, c)
-        equal = c.insert(arith.CmpiOp(key, last, "eq")).results[0]
-        wanted = c.insert(arith.CmpiOp(key, last, "ule")).results[0]
-        inside = both(arith.AndIOp, lane.inside, wanted, c)
-        return replace(lane, inside=inside), c.insert(arith.ExtUIOp(equal, i32)).results[0], key
-
-    def count(lane: Lane, c: IndexBuilder) -> None:
-        mine, number, _ = group(lane, c)
-        tallies.tally(mine, number, c)
-
-    def take(lane: Lane, c: IndexBuilder) -> None:
-        mine, number, key = group(lane, c)
-
-        def give(place: SSAValue, d: IndexBuilder) -> None:
-            close, e = if_else(d, compare(place, kept.size, "slt", d))
-            kept.put(place, key, lane.index, e)
-            close()
-
-        tallies.rank(mine, number, c, give)
-
-    tallies.clear(at)
-    tallies.each(size, at, count)
-    close, number, b = threads(at, 2)
-    start = select(compare(number, 0, "eq", b), zero, smaller, b)
-    loop, warp, c = for_loop(b, 0, WARPS, 1, [start])
-    before = load(tallies.counts, [warp, number], c)
-    store(loop.arguments[0], tallies.counts, [warp, number], c)
-    loop([both(arith.AddiOp, loop.arguments[0], before, c)])
-    close()
-    at.insert(BarrierOp())
-    tallies.each(size, at, take)
-
-
 def _same(lane: Lane, digit: SSAValue, at: IndexBuilder) -> SSAValue:
     """Returns the mask of lanes whose element has the same digit."""
     none = integer(DIGITS, i32, at)
     mine = at.insert(arith.SelectOp(lane.inside, digit, none)).results[0]
     return match(mine, DIGIT + 1, at)
-
-
-def _width(pairs: Pairs) -> int:
-    kind = pairs.keys.type
-    assert isinstance(kind, MemRefType)
-    assert isinstance(kind.element_type, IntegerType)
-    return kind.element_type.width.data
 
 
 def _counted(lanes: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:

@@ -1,0 +1,133 @@
+"""
+Groups ops into kernels that are single tile loops.
+
+Each op joins the group of a producer if every value inside the group is written and read in the
+same tile (`groups.py`). So reductions fuse with adjacent elementwise ops, a softmax or norm becomes
+one kernel over rows, and a contraction fuses its epilogue. Code generation lowers such a group to
+one `scf.forall` over tiles.
+
+    %s = generic {rows: sum} ins(%x) outs(%f)         %r = flow.dispatch.region {
+    %d = generic {x / s} ins(%x, %s)                    %f = generic {0} outs(%e)
+    use %d                                      =>      %s = ..., %d = ...
+                                                        flow.return %d
+                                                      }
+                                                      use %r
+
+A fusion that leaves too few tiles to occupy the target is refused unless the tiles are small. The
+padding of a single-use value is fused into its producer (`analysis/paddings.py`). Cheap ops (fills,
+views, empty tensors) are cloned into each kernel. Splat constants over 256 MiB are written by a
+kernel of their own.
+
+The rules of IREE (`irees-form-dispatch-regions`) do not fit here: they fuse two contractions into a
+kernel, and loops that cannot be tiled together. Their visiting order does not fit either: a norm
+would take the residual addition from the contraction before it, so kernels would write more
+tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.analysis.distribution import is_view
+from irees.analysis.paddings import is_fill
+from irees.dialects.flow import DispatchRegionOp
+from irees.dialects.irees_target import target_of
+from irees.dialects.util import FuncOp
+from irees.interfaces import loops_model_of
+from irees.targets.common import COMMON
+from irees.targets.cpu import CPU
+from irees.transforms.dispatch_creation.form_tile_regions.groups import Limits, TileGroups
+from irees.transforms.utils.constants import splat_scalar
+from irees.transforms.utils.dispatch_regions import (
+    Order,
+    clone_producers,
+    make_region,
+    sort_block,
+)
+from irees.transforms.utils.shapes import element_bytes
+
+DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
+
+
+def is_dispatched(op: Operation) -> bool:
+    """Whether an op computes tensor data, so that it must run in a kernel."""
+    if loops_model_of(op) is not None:
+        return any(isinstance(r.type, TensorType) for r in op.results)
+    return isinstance(op, DISPATCHED)
+
+
+def is_cheap(op: Operation) -> bool:
+    """Whether an op is so cheap that each kernel recomputes it."""
+    return isinstance(op, tensor.EmptyOp) or is_fill(op) or is_view(op)
+
+
+def is_large_splat(op: Operation) -> bool:
+    """Whether an op is a splat constant that is too large to be stored with the program."""
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.result.type, TensorType):
+        return False
+    kind = op.result.type
+    size = prod(kind.get_shape()) * element_bytes(kind)
+    return size > COMMON.splat_bytes and splat_scalar(op) is not None
+
+
+def clone_cheap(region: DispatchRegionOp) -> None:
+    """Clones cheap producers into a kernel."""
+    clone_producers(region, lambda value: is_cheap(value.op))
+
+
+def form_tile_regions(function: Operation, limits: Limits) -> None:
+    """Groups the ops of every block of a function; clones cheap ops into each kernel."""
+    for block in {o.parent_block(): None for o in function.walk() if is_dispatched(o)}:
+        assert block is not None
+        _form_in_block(block, limits)
+    for constant in [o for o in function.walk() if is_large_splat(o)]:
+        if not isinstance(constant.parent_op(), DispatchRegionOp):
+            make_region([constant])
+
+
+def _form_in_block(block: Block, limits: Limits) -> None:
+    order = Order(block)
+    groups = TileGroups(order, limits)
+    for op in block.ops:
+        if is_dispatched(op) and not is_cheap(op):
+            groups.add(op)
+        else:
+            groups.leave(op)
+    regions = [make_region(draft.ops) for draft in groups.drafts if draft.ops]
+    sort_block(block, order)
+    for region in regions:
+        clone_cheap(region)
+    for left in [o for o in block.ops if is_cheap(o)][::-1]:
+        if not any(r.uses for r in left.results):
+            Rewriter.erase_op(left)
+        elif not isinstance(left, tensor.EmptyOp):
+            clone_cheap(make_region([left]))
+
+
+def limits_of(module: ModuleOp) -> Limits:
+    """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
+    gpu = target_of(module).gpu
+    if gpu is None:
+        return Limits(CPU.enough_tiles, -1)
+    return Limits(gpu.multiprocessors, gpu.launch_bytes)
+
+
+@dataclass(frozen=True)
+class FormTileRegionsPass(ModulePass):
+    """Groups tensor ops into dispatch regions, each a single tile loop."""
+
+    name = "irees-form-tile-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.walk() if isinstance(f, func.FuncOp | FuncOp)]:
+            if function.body.blocks:
+                form_tile_regions(function, limits_of(op))
