@@ -462,7 +462,7 @@ MUTANTS = (
     Mutant(
         "S7d",
         "strict sums run along memory",
-        "irees/transforms/codegen/cpu/lower_contractions/decide.py",
+        "irees/analysis/contraction_tiling.py",
         "if p.reorder else p.k",
         "if True else p.k",
         SURROUNDINGS_TESTS,

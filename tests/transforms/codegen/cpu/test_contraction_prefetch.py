@@ -10,10 +10,11 @@ import pytest
 from xdsl.context import Context
 
 import irees
+from irees.analysis import contraction_tiling as decide
 from irees.frontends.mlir import import_mlir
 from irees.interpreters.registry import PREPARE
 from irees.targets.cpu import CPU
-from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, decide, prefetch
+from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, prefetch
 
 LINE = 16
 """Elements of f32."""

@@ -11,10 +11,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import irees
+from irees.analysis import contraction_tiling as decide
+from irees.analysis.contraction_tiling import slices_of_panel, strip_of_turns
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
-from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, decide
-from irees.transforms.codegen.cpu.lower_contractions.decide import slices_of_panel, strip_of_turns
+from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
 from irees.transforms.input.assign_target import AssignTargetPass
 
 MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):

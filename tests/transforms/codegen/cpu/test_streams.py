@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import irees
+from irees.analysis import contraction_tiling as decide
 from irees.target import Target
-from irees.transforms.codegen.cpu.lower_contractions import decide
 from irees.transforms.codegen.cpu.vectorize_structured_ops import nest as _vector_nest
 
 WIDE = Target(threads=2, vector_bytes=64, vector_registers=32, l2_bytes=1 << 20)

@@ -26,6 +26,16 @@ BELOW_2_31 = 2147483520.0
 """The largest f32 below 2^31."""
 
 
+def has_formula(op: Operation) -> bool:
+    """Whether an op casts a vector of f32 to integers of at most 32 bits, unsigned ones of 16."""
+    source, target = (x.type for x in (op.operands[0], op.results[0]))
+    if not isinstance(source, VectorType) or not isinstance(target, VectorType):
+        return False
+    kind, widest = target.element_type, INT_BITS if isinstance(op, arith.FPToSIOp) else MOST_NARROW
+    is_int = isinstance(kind, IntegerType) and 1 < kind.width.data <= widest
+    return is_int and isinstance(source.element_type, Float32Type)
+
+
 def to_int(op: Operation) -> SSAValue | None:
     """
     fptosi(x : vector of f32), fptoui  =>  trunc(clamp(x)) as an integer
@@ -35,23 +45,24 @@ def to_int(op: Operation) -> SSAValue | None:
     again, and one that is known to be whole is not rounded.
     """
     (x,), kind = op.operands, op.results[0].type
-    if not isinstance(kind, VectorType) or not isinstance(kind.element_type, IntegerType):
+    if not has_formula(op):
         return None
-    assert isinstance(x.type, VectorType)
+    assert isinstance(kind, VectorType)
     width, signed = kind.element_type.width.data, isinstance(op, arith.FPToSIOp)
-    if not isinstance(x.type.element_type, Float32Type) or not 1 < width <= 32:
-        return None
-    if width > MOST_NARROW and not signed:
-        return None
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
-    f, (least, most) = Formula(op), bounds(x)
-    if width > MOST_NARROW and -SMALL <= least and most <= SMALL:
+    f, known = Formula(op), bounds(x)
+    if width > MOST_NARROW and -SMALL <= known[0] and known[1] <= SMALL:
         low, high = -SMALL, SMALL
     number = f.select(f.is_nan(x), f.number(0.0), x)
-    if high <= SMALL:
-        inside = number if low <= least and most <= high else f.clamp(number, low, high)
-        whole = _small_int(f, inside if is_whole(x) else f.trunc(inside))
-        return whole if width == INT_BITS else f.insert(arith.TruncIOp(whole, kind))
+    if high > SMALL:
+        return _large_int(f, number, low, high)
+    inside = number if low <= known[0] and known[1] <= high else f.clamp(number, low, high)
+    whole = _small_int(f, inside if is_whole(x) else f.trunc(inside))
+    return whole if width == INT_BITS else f.insert(arith.TruncIOp(whole, kind))
+
+
+def _large_int(f: Formula, number: SSAValue, low: int, high: int) -> SSAValue:
+    """trunc(clamp(number)) in two halves of 16 bits"""
     whole = f.trunc(f.clamp(number, low, BELOW_2_31))
     upper = f.trunc(f.mul(whole, 2.0**-16))
     lower = _small_int(f, f.sub(whole, f.mul(upper, 2.0**16)))

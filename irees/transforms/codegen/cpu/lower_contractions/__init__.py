@@ -50,6 +50,7 @@ from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
+from irees.analysis.contraction_tiling import Unsuitable
 from irees.analysis.contractions import (
     MultiplyAdd,
     is_contraction,
@@ -61,7 +62,6 @@ from irees.dialects.irees_target import dot_products_of, is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
-from irees.transforms.codegen.cpu.lower_contractions.decide import Unsuitable
 from irees.transforms.codegen.cpu.lower_contractions.nest import lower_contraction
 from irees.transforms.codegen.cpu.lower_contractions.plan import Machine
 

@@ -189,7 +189,6 @@ def pack_column_groups(
     assert depth is not None
     whole = [_whole(columns, v, lanes) for v in range(columns.vectors)]
     full = at.mul(at.floordiv(depth, group), group)
-    ends = isinstance(full, int) and full == depth
     write_offsets(panels, columns, at)
     start: Size = 0
     if along_k(plan) and all(whole):
@@ -211,15 +210,22 @@ def pack_column_groups(
         elif condition is None:
             _copy_groups(panels, places, v, place, b)
         else:
-            end, yes, no = if_both(b, condition)
-            number = yes.value(v * lanes)
-            first = yes.insert(memref.LoadOp.get(panels.offsets, [number])).results[0]
-            _join(panels, [yes.add(p, first) for p in places], place, yes)
-            _copy_groups(panels, places, v, place, no)
-            end()
+            _join_neighbours(panels, places, v, place, condition, b)
     close()
-    if not ends:
+    if not (isinstance(full, int) and full == depth):
         _last_group(panels, columns, base, part, full, at)
+
+
+def _join_neighbours(
+    panels: Panels, places: list[Size], v: int, place: Size, condition: SSAValue, at: IndexBuilder
+) -> None:
+    """Joins vector `v` of columns where the condition says that they are contiguous in B."""
+    end, yes, no = if_both(at, condition)
+    number = yes.value(v * panels.plan.lanes)
+    first = yes.insert(memref.LoadOp.get(panels.offsets, [number])).results[0]
+    _join(panels, [yes.add(p, first) for p in places], place, yes)
+    _copy_groups(panels, places, v, place, no)
+    end()
 
 
 def along_k(plan: Plan) -> bool:

@@ -29,6 +29,20 @@ from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
+@dataclass(frozen=True)
+class Step:
+    """Where a step of K is, in the loops of K that are open."""
+
+    rows: list[Size]
+    """The element of A in each row of the block."""
+    column: Size
+    """The first element of B."""
+    number: Size
+    """Steps of K before this one, if there are prefetches."""
+    asked: Size
+    """Where the part of the next panel starts that this block of rows prefetches."""
+
+
 @dataclass
 class Kernel:
     """The micro-kernel for one panel of B and one slice of K."""
@@ -70,7 +84,7 @@ class Kernel:
         asked: Size = 0
         if self.ahead is not None:
             asked = self.ahead.share_of(at.floordiv(i, plan.tiling.mr), at)
-        results = self._reduce(0, starts, self.first_b, 0, asked, accs, at)
+        results = self._reduce(0, Step(starts, self.first_b, 0, asked), accs, at)
         if self.part.epilogue is None:
             self._write(starts_c, results, at)
         elif self.part.epilogue.condition is None:
@@ -114,15 +128,33 @@ class Kernel:
         return self._sums(starts, values, at) if self._later else values
 
     def _reduce(
-        self, level: int, rows: list[Size], column: Size, step: Size, asked: Size,
-        accs: list[SSAValue], at: IndexBuilder,
-    ) -> list[SSAValue]:  # fmt: skip
+        self, level: int, step: Step, accs: list[SSAValue], at: IndexBuilder
+    ) -> list[SSAValue]:
         """Emits the loops of K from `level` on, with C in loop-carried registers."""
         plan = self.plan
         if level == len(plan.loops.k):
             if self.ahead is not None:
-                self.ahead.ask(asked, step, at)
-            return self._step(rows, column, accs, at)
+                self.ahead.ask(step.asked, step.number, at)
+            return self._step(step.rows, step.column, accs, at)
+        size, step_a, step_b = self._extent(level, at)
+        close, k, b = for_loop(at, 0, size, 1, accs)
+        ahead = b.mul(k, step_a)
+        rows = [b.add(row, ahead) for row in step.rows]
+        carried = list(close.arguments)
+        number = step.number
+        if self.ahead is not None:
+            number = b.add(b.mul(number, size), k)
+        column = b.add(step.column, b.mul(k, step_b))
+        steps = steps_ahead(plan, self.panels, self.part.depth)
+        if level + 1 == len(plan.loops.k) and steps is not None:
+            source = plan.b.flat if self.panels.b is None else self.panels.b
+            vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
+            ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
+        return close(self._reduce(level + 1, Step(rows, column, number, step.asked), carried, b))
+
+    def _extent(self, level: int, at: IndexBuilder) -> tuple[Size, Size, Size]:
+        """Returns the trip count of a loop of K, and its strides in A and in B."""
+        plan = self.plan
         last = plan.loops.k[level][-1]
         step_a, step_b = plan.a.steps[last], plan.b.steps[last]
         size = at.product([plan.sizes[x] for x in plan.loops.k[level]])
@@ -135,19 +167,7 @@ class Kernel:
         if plan.dot is not None:
             size, step_b = at.ceildiv(size, plan.group), at.mul(step_b, plan.group)
             step_a = plan.group
-        close, k, b = for_loop(at, 0, size, 1, accs)
-        ahead = b.mul(k, step_a)
-        moved = [b.add(row, ahead) for row in rows]
-        carried = list(close.arguments)
-        if self.ahead is not None:
-            step = b.add(b.mul(step, size), k)
-        column = b.add(column, b.mul(k, step_b))
-        steps = steps_ahead(plan, self.panels, self.part.depth)
-        if level + 1 == len(plan.loops.k) and steps is not None:
-            source = plan.b.flat if self.panels.b is None else self.panels.b
-            vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
-            ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
-        return close(self._reduce(level + 1, moved, column, step, asked, carried, b))
+        return size, step_a, step_b
 
     def _step(
         self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder

@@ -12,6 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.contraction_tiling import Unsuitable
 from irees.analysis.contractions import MultiplyAdd
 from irees.analysis.dot_products import DotProduct
 from irees.remarks import remark
@@ -20,7 +21,6 @@ from irees.transforms.codegen.common.utils.surroundings import (
     fill_of,
     find_consumer,
 )
-from irees.transforms.codegen.cpu.lower_contractions.decide import Unsuitable
 from irees.transforms.codegen.cpu.lower_contractions.dots import (
     column_sums,
     pack_column_groups,

@@ -1,8 +1,8 @@
 """
 Connects a decision with the IR of one contraction. Part of `irees-lower-contractions`.
 
-`make_plan` reads sizes and strides from the op and lets `decide.py` choose the blocks. A `Plan` is
-the decision with the SSA values that the writers need: buffers, strides, sizes.
+`make_plan` reads sizes and strides from the op and lets `contraction_tiling` choose the blocks. A
+`Plan` is the decision with the SSA values that the writers need: buffers, strides, sizes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind
 
-from irees.analysis.contractions import (
-    MultiplyAdd,
-    packed_columns,
-    packed_depth,
-    roles,
-    vector_side,
-)
-from irees.analysis.dot_products import DotProduct
-from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.transforms.codegen.cpu.lower_contractions.decide import (
+from irees.analysis.contraction_tiling import (
     Candidate,
     Known,
     Packing,
@@ -45,6 +36,15 @@ from irees.transforms.codegen.cpu.lower_contractions.decide import (
     decide,
     suffix,
 )
+from irees.analysis.contractions import (
+    MultiplyAdd,
+    packed_columns,
+    packed_depth,
+    roles,
+    vector_side,
+)
+from irees.analysis.dot_products import DotProduct
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.shapes import (
     IndexBuilder,

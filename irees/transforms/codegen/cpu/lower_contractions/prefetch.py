@@ -78,6 +78,34 @@ def ask(buffer: SSAValue, place: Size, locality: int, at: IndexBuilder) -> None:
     at.insert(PrefetchOp(buffer, [at.value(place)], locality=locality))
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of rows that use a panel, each of which prefetches a part of the next one."""
+
+    count: int
+    last: int | None = None
+    """The last block with a part of its own; None if all have one."""
+    turn: Size = 0
+    """The number of the first block in this iteration of the loops around the blocks."""
+
+    @staticmethod
+    def of(plan: Plan, rows: Rows, ivs: dict[int, Size], at: IndexBuilder) -> Blocks | None:
+        """Returns the blocks of `rows` in the iteration `ivs`; None if one block has all rows."""
+        turns = [rows.turns, *(plan.sizes[loop] for loop in plan.loops.outer_m[1:])]
+        counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
+        blocks, last = CPU.assumed_row_blocks, CPU.assumed_row_blocks - 1
+        if len(counts) == 1 + len(turns):
+            blocks, last = -(-counts[0] // plan.tiling.mr) * prod(counts[1:]), None
+        if blocks < 2:
+            return None
+        turn: Size = 0
+        for number, (loop, size) in enumerate(zip(plan.loops.outer_m, turns, strict=False)):
+            before = rows.turn if number == 0 else 0
+            turn = at.add(at.mul(turn, size), at.sub(ivs[loop], before))
+        each = at.ceildiv(rows.count, plan.tiling.mr) if plan.loops.outer_m else 1
+        return Blocks(blocks, last, at.mul(turn, each))
+
+
 def next_panel(
     plan: Plan, panel: Size, rows: Rows, depth: Size | None, ivs: dict[int, Size], at: IndexBuilder
 ) -> NextPanel | None:
@@ -90,35 +118,34 @@ def next_panel(
     points = _points(plan, depth)
     if points is None or _is_small(plan):
         return None
-    turns = [rows.turns, *(plan.sizes[loop] for loop in plan.loops.outer_m[1:])]
-    counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
-    blocks, last = CPU.assumed_row_blocks, CPU.assumed_row_blocks - 1
-    if len(counts) == 1 + len(turns):
-        blocks, last = -(-counts[0] // plan.tiling.mr) * prod(counts[1:]), None
-    if blocks < 2:
+    blocks, after = Blocks.of(plan, rows, ivs, at), _panel_size(plan)
+    if blocks is None or after is None:
         return None
-    turn: Size = 0
-    for number, (loop, size) in enumerate(zip(plan.loops.outer_m, turns, strict=False)):
-        before = rows.turn if number == 0 else 0
-        turn = at.add(at.mul(turn, size), at.sub(ivs[loop], before))
-    each = at.ceildiv(rows.count, plan.tiling.mr) if plan.loops.outer_m else 1
-    turn, steps, vectors = at.mul(turn, each), -(-points // plan.group), plan.tiling.vectors
+    steps, start, block = -(-points // plan.group), at.add(panel, after), _block_step(plan)
+    if not isinstance(block, int) or block == steps * plan.lanes:
+        return _even_shares(plan, plan.b.flat, start, blocks, steps)
+    # Each block of rows prefetches its slices of whole blocks of columns, until none is left.
+    vectors = plan.tiling.vectors
+    some = -(-vectors // blocks.count)
+    hints = range(0, some * block, block)
+    last = -(-vectors // some) - 1
+    return NextPanel(plan.b.flat, start, blocks.turn, some * block, last, plan.lanes, hints)
+
+
+def _block_step(plan: Plan) -> Size | None:
+    """Returns the elements from one block of columns to the next; None if B has none."""
+    if plan.packing.panel is not None or plan.loops.vector_loop is None:
+        return None
+    return plan.b.steps[plan.loops.vector_loop]
+
+
+def _panel_size(plan: Plan) -> int | None:
+    """Returns the elements from one panel of the kernel to the next, if static."""
     if plan.packing.panel is not None:
-        after, block = plan.panel_step, None
-        after = after * (plan.nr // plan.packing.panel) if isinstance(after, int) else None
+        step, number = plan.panel_step, plan.nr // plan.packing.panel
     else:
-        block = None if plan.loops.vector_loop is None else plan.b.steps[plan.loops.vector_loop]
-        after = block * vectors if isinstance(block, int) else None
-    if after is None:
-        return None
-    start = at.add(panel, after)
-    if isinstance(block, int) and block != steps * plan.lanes:
-        # Each block of rows prefetches its slices of whole blocks of columns, until none is left.
-        some = -(-vectors // blocks)
-        hints = range(0, some * block, block)
-        last = -(-vectors // some) - 1
-        return NextPanel(plan.b.flat, start, turn, some * block, last, plan.lanes, hints)
-    return _even_shares(plan, plan.b.flat, start, turn, last, blocks, steps)
+        step, number = _block_step(plan), plan.tiling.vectors
+    return step * number if isinstance(step, int) else None
 
 
 def next_packed_panel(
@@ -138,8 +165,8 @@ def next_packed_panel(
     assert panels.b is not None
     assert plan.tiling.kc is not None
     start = at.mul(at.add(columns.start, plan.nr), plan.tiling.kc)
-    blocks, steps = -(-rows // plan.tiling.mr), -(-points // plan.group)
-    return _even_shares(plan, panels.b, start, 0, None, blocks, steps)
+    blocks = Blocks(-(-rows // plan.tiling.mr))
+    return _even_shares(plan, panels.b, start, blocks, -(-points // plan.group))
 
 
 def steps_ahead(plan: Plan, panels: Panels, depth: Size | None) -> int | None:
@@ -185,12 +212,12 @@ def ask_ahead(
 
 
 def _even_shares(
-    plan: Plan, buffer: SSAValue, start: Size, turn: Size, last: int | None, blocks: int, steps: int
+    plan: Plan, buffer: SSAValue, start: Size, blocks: Blocks, steps: int
 ) -> NextPanel:
     """Returns prefetches that split the columns of each step of K among the blocks of rows."""
-    share = -(-plan.nr * plan.group // blocks)
+    share = -(-plan.nr * plan.group // blocks.count)
     hints = range(0, share, LINE // lane_bytes(plan.packed_element))
-    return NextPanel(buffer, start, turn, steps * share, last, share, hints)
+    return NextPanel(buffer, start, blocks.turn, steps * share, blocks.last, share, hints)
 
 
 def _points(plan: Plan, depth: Size | None) -> int | None:

@@ -217,23 +217,29 @@ class Nest:
         self.sizes = self._sizes(here)
         parallel, reduction = self._loop_order()
         self.reduction = reduction
-        if self.axis in parallel and reduction:
-            self._choose_jam(parallel[:-1])
-            self.in_panels = self.jam is None and takes_panels(self)
-            self.in_turns = not self.in_panels and takes_turns(self)
-        if reduction and not self.in_panels:
-            self._take_fill()
-        if reduction and self.axis is not None:
-            self._take_producer()
-        if self.axis in parallel and reduction and not self.in_panels:
-            self._take_consumer()
-        if self.axis in reduction and self.producer is None:
-            self._choose_streams(parallel, here)
-        if self.axis is None and self.inner is None and not reduction:
+        if reduction:
+            self._choose_reduction(parallel, here)
+        elif self.axis is None and self.inner is None:
             self._choose_rows(parallel)
         self._parallel(parallel, {}, here)
         # Erase last: a body may turn out to have no vector form.
         self._erase_fused()
+
+    def _choose_reduction(self, parallel: Sequence[int], here: IndexBuilder) -> None:
+        """Chooses how a reduction runs, and what is fused with it."""
+        columns = self.axis in parallel
+        if columns:
+            self._choose_jam(parallel[:-1])
+            self.in_panels = self.jam is None and takes_panels(self)
+            self.in_turns = not self.in_panels and takes_turns(self)
+        if not self.in_panels:
+            self._take_fill()
+        if self.axis is not None:
+            self._take_producer()
+        if columns and not self.in_panels:
+            self._take_consumer()
+        if self.axis in self.reduction and self.producer is None:
+            self._choose_streams(parallel, here)
 
     def _loop_order(self) -> tuple[list[int], list[int]]:
         """Returns the outer and the inner loops of the nest; the vectorized one is last of its."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from xdsl.dialects.builtin import i8
 
-from irees.analysis.dot_products import DotProduct
-from irees.transforms.codegen.cpu.lower_contractions.decide import (
+from irees.analysis.contraction_tiling import (
     Decision,
     Problem,
     Unsuitable,
@@ -16,6 +15,7 @@ from irees.transforms.codegen.cpu.lower_contractions.decide import (
     grouped,
     suffix,
 )
+from irees.analysis.dot_products import DotProduct
 
 M, N, K = range(3)
 

@@ -1,12 +1,12 @@
 """
-Decides how a contraction runs, from its sizes and strides. Part of `irees-lower-contractions`.
+Decides how a contraction runs on a CPU, from its sizes and strides, for `irees-lower-contractions`.
 
     C[m, n] += A[m, k] * B[k, n]
 
-No IR is read or written here: `decide` maps a `Problem` to a `Decision`, and `plan.py` connects
-both with the IR. The names are those of BLIS (Van Zee and van de Geijn, 2015): MR x NR of C are
-held in registers, KC steps of K are computed before C is stored, and MC rows of A share the packed
-panels of one slice of B.
+No IR is read or written here: `decide` maps a `Problem` to a `Decision`; `plan.py` of the pass
+connects both with the IR. The names are those of BLIS (Van Zee and van de Geijn, 2015): MR x NR of
+C are held in registers, KC steps of K are computed before C is stored, and MC rows of A share the
+packed panels of one slice of B.
 
 1. `traverse` sorts the loops by stride. Adjacent loops that step through every operand with a
    single stride are collapsed into one; the others run outside.
