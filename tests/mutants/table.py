@@ -970,7 +970,7 @@ MUTANTS = (
         "S9q",
         "digits are taken where a product says how many threads there are",
         "irees/transforms/codegen/gpu/utils/block_radix.py",
-        "    if reason is not None or has_its_threads(loop):\n",
+        "    if reason is not None or has_its_threads(loop, THREADS):\n",
         "    if reason is not None:\n",
         ("filecheck/transforms/codegen/gpu/gpu_lower_linalg_ext.mlir",),
     ),

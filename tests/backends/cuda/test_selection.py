@@ -284,6 +284,30 @@ def test_a_network_says_why():
     assert reasons == ["using a sorting network: predicted cost 252 by radix, 252 by a network"]
 
 
+def test_rows_that_are_scanned_first():
+    """A scan has 128 threads, which meet at its barriers: the sort takes as many."""
+    text = """
+func.func @main(%x: tensor<4x1000xi32>) -> (tensor<4x1000xi32>, tensor<4xi32>) {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<4x1000xi32>
+  %a = tensor.empty() : tensor<4xi32>
+  %f = linalg.fill ins(%zero : i32) outs(%a : tensor<4xi32>) -> tensor<4xi32>
+  %y:2 = iree_linalg_ext.scan dimension(1) inclusive(true)
+      ins(%x : tensor<4x1000xi32>) outs(%e, %f : tensor<4x1000xi32>, tensor<4xi32>) {
+  ^bb0(%p: i32, %q: i32):
+    %r = arith.addi %p, %q : i32
+    iree_linalg_ext.yield %r : i32
+  } -> tensor<4x1000xi32>, tensor<4xi32>
+  %s = iree_linalg_ext.sort dimension(1) outs(%y#0 : tensor<4x1000xi32>) {
+  ^bb0(%p: i32, %q: i32):
+    %r = arith.cmpi sle, %p, %q : i32
+    iree_linalg_ext.yield %r : i1
+  } -> tensor<4x1000xi32>
+  return %s, %y#1 : tensor<4x1000xi32>, tensor<4xi32>
+}"""
+    agree(text, numbers((4, 1000), "i32"))
+
+
 def test_counts_that_do_not_fit():
     """A workgroup whose shared memory is taken sorts by a network."""
     module = irees.import_mlir("""

@@ -184,6 +184,7 @@ func.func @select(%x: memref<4000xf32>, %v: memref<100xf32>, %i: memref<100xi32>
 
 // The blocks of a product say how many threads there are: a network takes any number.
 // CHECK-LABEL: func.func @no_digits
+// CHECK:         scf.forall (%{{.*}}) in (1000) {
 // CHECK-NOT:     nvvm.match.sync
 // CHECK:         linalg.generic
 // CHECK-NOT:   threads =

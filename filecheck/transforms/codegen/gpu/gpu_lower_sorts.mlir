@@ -106,3 +106,25 @@ func.func @no_order(%x: memref<1000xi32>) {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// The blocks of a product fix the number of threads.
+// CHECK-LABEL: func.func @no_threads
+// CHECK:         iree_linalg_ext.sort
+func.func @no_threads(%x: memref<1000xf32>, %a: memref<8x8xf32>, %c: memref<8x8xf32>) {
+  scf.forall (%w) in (1) {
+    iree_linalg_ext.sort dimension(0) outs(%x : memref<1000xf32>) {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.cmpf ole, %p, %q : f32
+      iree_linalg_ext.yield %r : i1
+    }
+    linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%a, %a : memref<8x8xf32>, memref<8x8xf32>) outs(%c : memref<8x8xf32>)
+        attrs = {lowering_config = #iree_codegen.lowering_config<{block = [8, 64, 1, 4, 32]}>} {
+    ^bb0(%p: f32, %q: f32, %o: f32):
+      %m = arith.mulf %p, %q : f32
+      %s = arith.addf %o, %m : f32
+      linalg.yield %s : f32
+    }
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

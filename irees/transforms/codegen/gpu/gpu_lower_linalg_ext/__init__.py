@@ -82,12 +82,13 @@ from irees.transforms.codegen.gpu.gpu_lower_linalg_ext.radix_rows import (
     why_no_select,
     why_no_sort,
 )
-from irees.transforms.codegen.gpu.utils.block_radix import (
-    THREADS,
+from irees.transforms.codegen.gpu.utils.block_radix import THREADS, why_no_digits
+from irees.transforms.codegen.gpu.utils.segments import (
+    for_each,
     has_its_threads,
-    why_no_digits,
+    is_mapped,
+    set_threads,
 )
-from irees.transforms.codegen.gpu.utils.segments import for_each, is_mapped, set_threads
 from irees.transforms.codegen.gpu.utils.sort_tiles import Plan
 from irees.transforms.utils.footprint import footprint
 from irees.transforms.utils.orders import Order
@@ -203,7 +204,7 @@ def is_for_tiles(op: Operation, loop: ForallOp) -> bool:
 
 def takes_all_threads(op: Operation, loop: Operation) -> bool:
     """Whether the row of a sort or topk is long enough for all threads of a workgroup."""
-    if not isinstance(op, ext.SortOp | ext.TopkV2Op) or has_its_threads(loop):
+    if not isinstance(op, ext.SortOp | ext.TopkV2Op) or has_its_threads(loop, THREADS):
         return False
     shape = op.operands[0].type.get_shape()  # type: ignore[attr-defined]
     size = shape[op.dimension.value.data]

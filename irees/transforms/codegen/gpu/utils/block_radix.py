@@ -33,8 +33,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, SSAValue
 
-from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.upstream.gpu import BarrierOp, ShuffleOp, ThreadMappingAttr
+from irees.dialects.upstream.gpu import BarrierOp, ShuffleOp
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
@@ -44,12 +43,10 @@ from irees.transforms.codegen.common.utils.rows import (
     store,
 )
 from irees.transforms.codegen.gpu.utils.segments import (
-    is_mapped,
+    has_its_threads,
     set_fewest_workgroups,
     set_threads,
-    structured_ops,
     threads,
-    threads_per_workgroup,
 )
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import (
@@ -77,22 +74,11 @@ def why_no_digits(op: Operation, reason: str | None) -> str | None:
     """Returns why radix sort is not used, or sets the thread count for it and returns None."""
     loop = op.parent_op()
     assert loop is not None
-    if reason is not None or has_its_threads(loop):
+    if reason is not None or has_its_threads(loop, THREADS):
         return reason or "another op of the workgroup fixes its number of threads"
     set_threads(loop, THREADS)
     set_fewest_workgroups(loop, 1)
     return None
-
-
-def has_its_threads(loop: Operation) -> bool:
-    """Whether other ops in a workgroup, lowered or not, fix its number of threads."""
-    ops = structured_ops(loop)
-    if any(LoweringConfigAttr.on(o).ints("block") for o in ops):
-        return True
-    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
-    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
-        threads_per_workgroup(loop) != THREADS
-    )
 
 
 def index_type_for(size: Size) -> IntegerType:

@@ -25,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.nvvm import FEWEST_WORKGROUPS
 from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
@@ -192,6 +193,16 @@ def threads_per_workgroup(loop: Operation) -> int:
     """Returns the threads per workgroup of a loop (default: `NVIDIA.threads`)."""
     found = loop.attributes.get("threads")
     return found.value.data if isinstance(found, IntegerAttr) else NVIDIA.threads
+
+
+def has_its_threads(loop: Operation, count: int) -> bool:
+    """Whether other ops in a workgroup, lowered or not, fix other threads for it than `count`."""
+    if any(LoweringConfigAttr.on(o).ints("block") for o in structured_ops(loop)):
+        return True
+    inner = [o for o in loop.walk() if is_mapped(o, ThreadMappingAttr)]
+    return any(isinstance(o, BarrierOp) for each in inner for o in each.walk()) and (
+        threads_per_workgroup(loop) != count
+    )
 
 
 def set_threads(loop: Operation, count: int) -> None:

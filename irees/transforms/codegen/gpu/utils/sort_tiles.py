@@ -23,7 +23,7 @@ from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.common.utils.radix_keys import RadixKey, radix_key
 from irees.transforms.codegen.common.utils.rows import other_dims
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
-from irees.transforms.codegen.gpu.utils.segments import why_not_alone
+from irees.transforms.codegen.gpu.utils.segments import has_its_threads, why_not_alone
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import count_type_for
 from irees.transforms.utils.footprint import footprint
@@ -148,6 +148,8 @@ class Plan:
         bits = op.attributes.get(SORTED_BITS)
         known = bits.value.data if isinstance(bits, IntegerAttr) else key.width
         passes = max(2, -(-known // digit_bits(key.width)))
+        if has_its_threads(loop, NVIDIA.sort_threads[0]):
+            return "another op of the workgroup fixes its number of threads"
         dim = op.dimension.value.data
         size, other = kind.get_shape()[dim], why_not_alone(op, loop)
         room = gpu.matrix_shared_bytes - footprint(loop, memref.AllocOp, "workgroup").known
