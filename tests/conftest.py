@@ -46,14 +46,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds `--sample`."""
     parser.addoption(
         "--sample", type=int, default=1, metavar="N",
-        help="of a test function with more than three cases run every Nth, always the same",
+        help="of the cases of a test function run one of N, always the same",
     )  # fmt: skip
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is not in the sample; skips what needs a GPU on a machine without one."""
     if (every := config.getoption("--sample")) > 1:
-        items[:], left_out = sampled(items, every)
+        _, left_out = sampled([x for x in items if not x.get_closest_marker("whole")], every)
+        without = set(left_out)
+        items[:] = [item for item in items if item not in without]
         config.hook.pytest_deselected(items=left_out)
     if os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidia0"):
         return

@@ -34,6 +34,7 @@ def tools() -> Iterator[dict[str, str]]:
         yield os.environ | {"IREES_LIT_TOOLS": folder}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_lit(folder, tools):
     pytest.importorskip("lit")

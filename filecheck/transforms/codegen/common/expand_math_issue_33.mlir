@@ -1,5 +1,5 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=fma"},irees-expand-math' | filecheck %s
-// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-expand-math' | filecheck %s --check-prefix=UNFUSED
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx2"},irees-expand-math' | filecheck %s --check-prefix=UNFUSED
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="gpu.native_math=math.sin"},irees-expand-math' | filecheck %s --check-prefix=NATIVE
 
 // A quotient below 2^52 in all lanes: one fused multiply-add, and the divisor once more below zero.
