@@ -257,4 +257,13 @@ MUTANTS = (
             "tests/backends/cuda/test_nvrtc.py::test_all_accesses_of_large_blocks_of_bytes_are_proved",
         ),
     ),
+    Mutant(
+        "A245",
+        "a sort takes its own threads where a scan of the workgroup has fixed them",
+        "irees/transforms/codegen/gpu/utils/sort_tiles.py",
+        "        if has_its_threads(loop, NVIDIA.sort_threads[0]):\n"
+        '            return "another op of the workgroup fixes its number of threads"\n',
+        "",
+        (f"{SELECTION}::test_rows_that_are_scanned_first",),
+    ),
 )
