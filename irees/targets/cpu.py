@@ -196,7 +196,7 @@ class CpuCosts:
     shared_ops: int = cost(8, "ops", "guess")
     """Scalar ops of a body that iterations of a loop must share for it to become the innermost."""
 
-    jammed_shared_ops: int = cost(4, "ops", "measured: AMD EPYC, 300 columns of 256 rows by index")
+    jammed_shared_ops: int = cost(4, "ops", "guess")
     """Scalar ops and loads that rows must share for several to run in one loop."""
 
     jammed_rows: int = cost(4, "rows", "measured: AMD EPYC, 300 columns of 256 rows by index")

@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant(
         "A244",
         "a clamped number is taken as whole",
-        "irees/transforms/codegen/common/expand_math/bounds.py",
+        "irees/transforms/codegen/common/expand_math/float_facts.py",
         "return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)",
         "return depth > 0 and any(is_whole(x, depth - 1) for x in owner.operands)",
         ("tests/transforms/codegen/common/test_expand_math.py",),

@@ -9,7 +9,7 @@ logic), the vector form is next to the scalar one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isinf, isnan
 
 from xdsl.dialects import arith, complex
@@ -231,6 +231,12 @@ class Expressions:
     def mask(self, count: int) -> str:
         """The vector type of masks of `count` lanes."""
         return self.vector(vector_name("i32", count))
+
+    def converted(self, text: str, widths: Sequence[int], count: int, sign: str = "i") -> str:
+        """The conversion of `count` integers to each of some widths, one after the other."""
+        for width in widths:
+            text = f"IREES_CONVERT({self.vector(vector_name(f'{sign}{width}', count))}, {text})"
+        return text
 
     def type(self, kind: Attribute) -> str:
         """C type of a value; vector types are recorded as used."""
@@ -497,8 +503,7 @@ def _convert_lanes(e: Expressions, op: Operation, a: str) -> str:
     elif op.name in _UNSIGNED_CASTS:
         sign = "u"
         a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
-    for width in types.widths_between(lane, element(target)):
-        a = f"IREES_CONVERT({e.vector(vector_name(f'{sign}{width}', count))}, {a})"
+    a = e.converted(a, types.widths_between(lane, element(target)), count, sign)
     if is_bool(element(target)):
         return f"-IREES_CONVERT({e.mask(count)}, {a} & 1)"
     if count == 8 and isinstance(lane, Float32Type) and op.name == "arith.extf":

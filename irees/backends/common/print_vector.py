@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import VectorType, i8, i32
 from xdsl.ir import Operation
 
 from irees.backends.common.emit_ops import element, lanes
 from irees.backends.common.print_memory import mixed
 from irees.backends.common.printer import Printer, handles
-from irees.backends.common.types import is_bool, is_float, scalar, short, size_of, vector_name
+from irees.backends.common.types import (
+    is_bool,
+    is_float,
+    scalar,
+    short,
+    size_of,
+    vector_name,
+    widths_between,
+)
 from irees.dialects.irees import LookupOp
 
 STREAMED = (16, 32, 64)
 """Vector sizes in bytes that have a non-temporal store on some target."""
+
+MASK_STEPS = widths_between(i8, i32)
+"""Widths between a mask in memory and one in registers."""
 
 
 def _lane_name(p: Printer, kind: VectorType) -> str:
@@ -21,11 +32,6 @@ def _lane_name(p: Printer, kind: VectorType) -> str:
     if is_bool(kind.element_type):
         return p.expressions.vector(f"v{lanes(kind)}i8")
     return p.expressions.type(kind)
-
-
-def _in_halves(p: Printer, kind: VectorType, text: str) -> str:
-    """The lanes of a mask between 8 and 32 bits: gcc 12 moves them one by one without this step."""
-    return f"IREES_CONVERT({p.expressions.vector(f'v{lanes(kind)}i16')}, {text})"
 
 
 @handles("vector.load")
@@ -36,7 +42,8 @@ def _vector_load(p: Printer, op: Operation) -> None:
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     text = f"{_lane_name(p, kind)}_load({place})"
     if is_bool(kind.element_type):
-        text = f"-IREES_CONVERT({p.expressions.type(kind)}, {_in_halves(p, kind, text)})"
+        text = p.expressions.converted(text, MASK_STEPS, lanes(kind))
+        text = f"-IREES_CONVERT({p.expressions.type(kind)}, {text})"
     p.define(op.result, text)
 
 
@@ -48,7 +55,8 @@ def _vector_store(p: Printer, op: Operation) -> None:
     value = p.name(op.vector)
     lane = _lane_name(p, kind)
     if is_bool(kind.element_type):
-        value = f"IREES_CONVERT({lane}, {_in_halves(p, kind, f'-{value}')})"
+        value = p.expressions.converted(f"-{value}", MASK_STEPS, lanes(kind))
+        value = f"IREES_CONVERT({lane}, {value})"
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     count = lanes(kind) * (1 if is_bool(kind.element_type) else size_of(kind.element_type))
     if op.nontemporal is not None and op.nontemporal.value.data and count in STREAMED:

@@ -140,10 +140,7 @@ def _half_spectrum(b: Builder, x: Tensor, n: int, sign: int, scale: float | None
         upper = k1 >= rows
         place = [upper.where(first - k1, k1), upper.where(second - 1 - k2, k2)]
         re, im = (s.extract(parts, [a, place[0], p, place[1], c]) for p in range(2))
-        im = upper.where(-im, im)
-        return (re if scale is None else re * scale).with_imaginary(
-            im if scale is None else im * scale
-        )
+        return _scaled_number(re, upper.where(-im, im), scale)
 
     filled = -(-kept // first)
     joined = b.from_function(element, [before, filled, first, after], x.dtype.complex)
@@ -213,14 +210,19 @@ def _split(b: Builder, x: Tensor, axis: int) -> Tensor:
     )[0]  # fmt: skip
 
 
+def _scaled_number(re: Scalar, im: Scalar, scale: float | None) -> Scalar:
+    """scale (re + i im)"""
+    if scale is not None:
+        re, im = re * scale, im * scale
+    return re.with_imaginary(im)
+
+
 def _join(b: Builder, x: Tensor, shape: Sequence[Size], scale: float | None) -> Tensor:
     """Joins the parts to complex numbers of a shape, times `scale`."""
 
     def element(s: Body, a: Scalar, n: Scalar, c: Scalar) -> Scalar:
         re, im = (s.extract(x, [a, p, n, c]) for p in range(2))
-        return (re if scale is None else re * scale).with_imaginary(
-            im if scale is None else im * scale
-        )
+        return _scaled_number(re, im, scale)
 
     joined = b.from_function(element, [x.shape[0], x.shape[2], x.shape[3]], x.dtype.complex)
     return shapes.reshape(b, joined, shape)
@@ -320,8 +322,8 @@ def _from_half(b: Builder, x: Tensor, n: int) -> Tensor:
 
 def _mirrored(b: Builder, x: Tensor, n: int, step: int, count: int) -> Tensor:
     """
-    Of the spectrum of a real signal, given as its half [before, 2, n / 2 + 1, after], the elements
-    X[k1 + step k2] as [before, k1 < count, 2, k2, after].
+    Returns elements X[k1 + step k2] of the spectrum of a real signal as [before, k1 < count, 2, k2,
+    after]. `x` is the lower half of the spectrum, [before, 2, n / 2 + 1, after].
     """
     before, _, _, after = x.shape
 

@@ -106,6 +106,8 @@ def clamped(index: SSAValue, extent: Size, here: IndexBuilder, outside: IndexBui
 
 def asserted_bounds(index: SSAValue, extent: Size, point: InsertPoint) -> SSAValue | None:
     """Returns the condition 0 <= index < extent if an assert before `point` requires it."""
+    if not any(isinstance(use.operation, arith.CmpiOp) for use in index.uses):
+        return None
     op = point.block.last_op if point.insert_before is None else point.insert_before.prev_op
     while op is not None:
         if isinstance(op, cf.AssertOp) and isinstance(both := op.arg.owner, arith.AndIOp):

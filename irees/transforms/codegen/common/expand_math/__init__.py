@@ -58,24 +58,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf, vector
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
     ModuleOp,
     VectorType,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.upstream.arith import RemFOp
-from irees.transforms.codegen.common.expand_math.bounds import constant_number
 from irees.transforms.codegen.common.expand_math.errors import erf, erfc
 from irees.transforms.codegen.common.expand_math.exponentials import (
     cosh,
@@ -85,6 +82,7 @@ from irees.transforms.codegen.common.expand_math.exponentials import (
     sinh,
     tanh,
 )
+from irees.transforms.codegen.common.expand_math.float_facts import constant_number, is_number
 from irees.transforms.codegen.common.expand_math.integers import to_int
 from irees.transforms.codegen.common.expand_math.logarithms import (
     acosh,
@@ -112,47 +110,6 @@ from irees.transforms.utils.formula import Formula
 def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
     """rsqrt(x)  =>  1 / sqrt(x)"""
     return f.div(f.number(1.0), f.sqrt(x))
-
-
-def _is_number_in_loop(value: SSAValue, body: Block, assumed: frozenset[SSAValue]) -> bool:
-    """Whether the argument of a block is a value carried by a loop that is never NaN."""
-    loop = body.parent_op()
-    if not isinstance(loop, scf.ForOp) or value is body.args[0]:
-        return False
-    position = body.args.index(value) - 1
-    if not is_number(loop.iter_args[position], assumed):
-        return False
-    return is_number(body.last_op.operands[position], assumed | {value})
-
-
-def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:
-    """Whether a float is provably not NaN; `assumed` holds the induction hypotheses of loops."""
-    if value in assumed:
-        return True
-    owner = value.owner
-    if isinstance(owner, Block):
-        return _is_number_in_loop(value, owner, assumed)
-    if isinstance(owner, scf.ForOp):
-        return is_number(owner.body.block.args[1 + owner.results.index(value)], assumed)
-    if isinstance(owner, arith.ConstantOp):
-        number = owner.value
-        values = (
-            number.get_values()
-            if isinstance(number, DenseIntOrFPElementsAttr)
-            else [number.value.data]
-        )
-        return not any(isnan(v) for v in values)
-    if isinstance(owner, vector.BroadcastOp):
-        return is_number(owner.operands[0], assumed)
-    if isinstance(owner, arith.MaxnumfOp | arith.MinnumfOp):
-        return any(is_number(o, assumed) for o in owner.operands)
-    if isinstance(owner, arith.SelectOp):
-        # The operands of a true ordered comparison are not NaN.
-        condition, chosen, other = owner.operands
-        compare = condition.owner
-        ordered = isinstance(compare, arith.CmpfOp) and 1 <= compare.predicate.value.data <= 6
-        return ordered and chosen in compare.operands and is_number(other, assumed)
-    return False
 
 
 def pick(op: Operation) -> SSAValue | None:

@@ -6,8 +6,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, IntegerType, VectorType
 from xdsl.ir import Operation, SSAValue
 
-from irees.transforms.codegen.common.expand_math.bounds import bounds, is_whole
 from irees.transforms.codegen.common.expand_math.exponentials import MAGIC
+from irees.transforms.codegen.common.expand_math.float_facts import bounds, is_whole
 from irees.transforms.utils.formula import Formula
 
 MAGIC_BITS = 0x4B400000
