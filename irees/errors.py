@@ -119,9 +119,13 @@ def report_hint(reproducer: Path | str | None) -> str | None:
 
 
 class InternalError(IreesError):
-    """A bug of irees. `reproducer` is the path of a file to reproduce it."""
+    """
+    A bug of irees. `reproducer` is the path of a file to reproduce it, `pass_name` the pass that
+    raised the error.
+    """
 
     exit_code = EXIT_INTERNAL
+    pass_name: str | None = None
 
     def __init__(self, message: str, *, reproducer: Path | str | None = None, **where: Any):
         if reproducer is not None and where.get("hint") is None:

@@ -112,6 +112,8 @@ class Phase:
             except IreesError as error:
                 if error.location is None and (op := op_at_fault(error)) is not None:
                     error.location = describe_location(op.location)
+                if isinstance(error, InternalError):
+                    error.pass_name = each.name
                 raise
             except Exception as error:
                 raise PassError(each.name, error) from error

@@ -8,7 +8,7 @@ irees-pipeline` runs all phases, `irees-pipeline{to=stream}` those up to and inc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -308,7 +308,7 @@ def run_phases(
 ) -> frozenset[str]:
     """
     Runs the pipeline on a module in place, from after phase `start` through phase `to`. Returns the
-    optional passes that failed and were skipped.
+    optional passes that were skipped: those that failed, or all of them if a mandatory pass failed.
 
     Calls some of the hooks twice if the pipeline restarts without a failed pass. Raises
     ArgumentError for an unknown phase, or for a pass that cannot be disabled.
@@ -321,9 +321,9 @@ def run_phases(
     assign_target(module, target, strict=options.fp == "strict", tf32=options.allow_tf32)
     whole = (part, start, to, hooks.observe) == (False, None, None, False)
     disabled = disabled_passes(options, target)
-    without, verify_each, pristine = set(disabled), False, None
+    attempt, pristine = Attempt(disabled), None
     while True:
-        flags = {"without": without, "verify_each": verify_each}
+        flags = {"without": attempt.without, "verify_each": attempt.verify_each}
         try:
             with limited(options.rewrite_limit):
                 rest = todo[chosen]
@@ -335,22 +335,48 @@ def run_phases(
                     if hooks.after is not None:
                         hooks.after(phase.name, module, 0.0)
             drop_target(module)
-            return frozenset(without.difference(disabled))
+            for name, location, text in attempt.remarks:
+                remark("failed", name, location, text)
+            return attempt.without.difference(disabled)
         except InternalError as error:
-            # Restart from the original module without the failed optional pass. If only the check
-            # after a phase failed, first restart with verification after each pass to find it.
-            name = getattr(error, "pass_name", None)
-            if name is None and not verify_each:
-                verify_each = True
-            elif name in optional and name not in without:
-                remark("failed", name, module, f"skipped: {error}")
-                without.add(name)
-                # Other passes may depend on it.
-                todo = phases(replace(options, disable_pass=tuple(without)), part=part)
-            else:
-                raise
+            attempt = attempt.after(error, optional)
+            # Other passes may depend on those that are left out.
+            todo = phases(replace(options, disable_pass=tuple(attempt.without)), part=part)
             if pristine is not None:
                 restore(module, pristine)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of the pipeline: the passes that it skips, and what failed before it."""
+
+    without: frozenset[str]
+    verify_each: bool = False
+    remarks: tuple[tuple[str, str | None, str], ...] = ()
+    """Pass, location and text, for a compilation that succeeds in the end."""
+
+    def after(self, error: InternalError, optional: frozenset[str]) -> Attempt:
+        """
+        Returns the attempt that follows an error. Raises the error if there is none.
+
+        An optional pass that failed is skipped. If a mandatory pass failed, or the check after a
+        phase, an optional pass may have left invalid IR: the next attempt verifies after each pass.
+        The last one skips all optional passes, since the mandatory pass may only fail on IR that
+        these make.
+        """
+        name = error.pass_name or IreesPipelinePass.name
+        if name in optional and name not in self.without:
+            return self._skipping({name}, (name, error.location, f"skipped: {error}"))
+        if not self.verify_each:
+            return replace(self, verify_each=True)
+        if not optional <= self.without:
+            text = f"no optional pass runs, since it failed: {error}"
+            return self._skipping(optional, (name, error.location, text))
+        raise error
+
+    def _skipping(self, names: Collection[str], remark: tuple[str, str | None, str]) -> Attempt:
+        without = self.without.union(names)
+        return replace(self, without=without, remarks=(*self.remarks, remark))
 
 
 def may_shorten(options: Options) -> bool:

@@ -167,6 +167,23 @@ def test_a_pass_that_is_needed_is_reported(monkeypatch):
         compile_anew()
 
 
+def test_a_needed_pass_that_fails_on_what_optional_passes_make(monkeypatch):
+    """The program is compiled without optional passes, and the remark names the needed one."""
+    name = "irees-verify-accesses"
+    real = pass_class(name).apply
+
+    def apply(self, ctx, op):
+        if any(o.name == "memref.extract_strided_metadata" for o in op.walk()):
+            raise InternalError("it is not shown that the place is inside")
+        real(self, ctx, op)
+
+    monkeypatch.setattr(pass_class(name), "apply", apply)
+    with collect() as remarks:
+        program = compile_anew()
+    assert is_right(program)
+    assert [r.pass_name for r in remarks if r.kind == "failed"] == [name]
+
+
 def test_a_pass_that_is_needed_cannot_be_disabled():
     with pytest.raises(ArgumentError, match="unknown or mandatory pass 'irees-bufferize-dispatch'"):
         irees.compile(TEXT, disable_pass=("irees-bufferize-dispatch",))

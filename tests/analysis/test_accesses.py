@@ -48,6 +48,16 @@ def test_integers_are_rounded_down(at):
     assert (-n * 3 + 10).tightened() == -n + 3
 
 
+def test_bounds_that_are_repeated_do_not_hide_a_fact(at):
+    """Loops and allocations assume bounds again and again; few facts are tried for a goal."""
+    n, m = at.size(), at.size()
+    bounds = [-m + (1 << 48) + i for i in range(20)]
+    repeated = [-m * n + 1000] * 20
+    with at.space.assuming([n - m * 2, *bounds, *repeated]):
+        assert at.prover.holds(n - m * 2)
+        assert not at.prover.holds(n - m * 3)
+
+
 def test_what_holds_in_a_branch_does_not_hold_behind_it(at):
     n = at.size()
     with at.space.assuming([n - 7]):
@@ -486,6 +496,21 @@ def test_what_an_inner_loop_passes_on_is_written():
     }"""
     assert apart(body) == [False, False]
     assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]
+
+
+def test_sizes_that_cannot_be_let_nothing_come_behind_them():
+    """2 n <= m, m <= n and n >= 4 contradict each other together, no two of them do."""
+    body = f"""
+    %double = arith.addi %n, %n : index
+    %a = arith.cmpi sle, %double, %m : index
+    cf.assert %a, ""
+    %b = arith.cmpi sle, %m, %n : index
+    cf.assert %b, ""
+    MORE
+    {AT.format("%x", "%i")}"""
+    four = '%c4 = arith.constant 4 : index\n%d = arith.cmpi sle, %c4, %n : index\ncf.assert %d, ""'
+    assert sites(body.replace("MORE", "")) == [False]
+    assert sites(body.replace("MORE", four)) == [True]
 
 
 @pytest.mark.parametrize(

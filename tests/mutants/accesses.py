@@ -496,4 +496,28 @@ MUTANTS = (
         "(total(a),)",
         ("tests/transforms/codegen/common/test_verify_accesses.py",),
     ),
+    Mutant(
+        "A267",
+        "repeated facts use up the tries of a goal",
+        "irees/analysis/accesses/prover.py",
+        "dict.fromkeys(reversed(self.space.scoped.get(number, ())))",
+        "reversed(self.space.scoped.get(number, ()))",
+        ("tests/analysis/test_accesses.py",),
+    ),
+    Mutant(
+        "A268",
+        "code behind asserts that only together contradict each other counts as reached",
+        "irees/analysis/accesses/walk.py",
+        "for fact in self.prover.assumed():",
+        "for fact in ():",
+        ("tests/analysis/test_accesses.py",),
+    ),
+    Mutant(
+        "A269",
+        "a mandatory pass that fails on what optional passes make ends the compilation",
+        "irees/pipeline.py",
+        "        if not optional <= self.without:\n",
+        "        if False:\n",
+        ("tests/test_degradation.py::test_a_needed_pass_that_fails_on_what_optional_passes_make",),
+    ),
 )

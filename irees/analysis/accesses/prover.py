@@ -375,8 +375,24 @@ class Prover:
     def _facts(self, number: int) -> Iterator[Polynomial]:
         variable = self.space.variables[number]
         yield from variable.facts
-        yield from reversed(self.space.scoped.get(number, ()))
+        yield from self._assumed(number)
         yield from self.space.definition(number)[len(variable.facts) :]
+
+    def _assumed(self, number: int) -> Iterator[Polynomial]:
+        """
+        Yields the scoped facts of a variable, the latest first, each once.
+
+        A loop or an allocation assumes again what is known. Repeated facts, and bounds that the
+        interval of the variable has, would use up `TRIES`.
+        """
+        for fact in dict.fromkeys(reversed(self.space.scoped.get(number, ()))):
+            if sum(map(len, fact.terms)) > 1 or not self.space.is_nonnegative(fact):
+                yield fact
+
+    def assumed(self) -> list[Polynomial]:
+        """Returns the scoped facts, each once, without bounds that intervals have."""
+        numbers = [number for number in self.space.scoped if number >= 0]
+        return list(dict.fromkeys(fact for n in numbers for fact in self._assumed(n)))
 
     def _factors(
         self, a: Polynomial, fact: Polynomial, v: int

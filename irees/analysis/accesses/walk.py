@@ -20,7 +20,7 @@ from irees.analysis.accesses import control, memory, parallel, scalars, views
 from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.buffers import View, prove_inside
 from irees.analysis.accesses.polynomials import Polynomial
-from irees.analysis.accesses.prover import LOW, Prover, Step
+from irees.analysis.accesses.prover import FEW, LOW, Prover, Step
 from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import CONTRADICTION, Condition, Space, either
 from irees.interfaces import places_of
@@ -222,6 +222,11 @@ class Walk:
                 proof = self.prover.prove(goal)
                 if proof is not None:
                     return Goals((goal,), (proof,))
+        for fact in self.prover.assumed():
+            goal = -fact - 1
+            proof = self.prover.prove(goal, FEW)
+            if proof is not None:
+                return Goals((goal,), (proof,))
         return None
 
     def unmodelled(self, op: Operation, memory: SSAValue) -> None:
