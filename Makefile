@@ -71,8 +71,9 @@ lint: $(VENV)/.ready ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-docs: $(VENV)/.docs ## the site, below build/site; warnings are errors
+docs: $(VENV)/.docs ## the site, below build/site; warnings are errors; runs the notebooks
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	for each in examples/notebooks/*.py; do $(BIN)/python $$each || exit 1; done
 
 clean: ## remove the environment
 	rm -rf $(VENV)

@@ -48,6 +48,9 @@ irees compile model.mlir --dump-compilation-phases-to=DIR    # a file for each p
 irees compile model.mlir --remarks                           # what was applied or rejected, and why
 ```
 
+`marimo edit examples/notebooks/tour.py` is the same page as a notebook, with the program to edit, and any target and phase to choose
+(`pip install 'irees[notebooks]'`).
+
 [The map](../ARCHITECTURE.md) says where each phase lives; [passes.md](passes.md) has a page for each pass.
 
 ## The program
