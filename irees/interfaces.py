@@ -76,7 +76,7 @@ OWN = {
         "sort": "Sort",
         "topk_v2": "Topk",
     }.items()
-}
+} | {"irees.kernel": "irees.analysis.kernel_model:Kernel"}
 """Interface classes of irees' own ops, by op name."""
 
 

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
+from irees.dialects.irees import walk_outside_kernels
 from irees.errors import InternalError, IreesError, UnsupportedError, describe_location
 from irees.hooks import NO_HOOKS, Hooks
 from irees.interfaces import model_of
@@ -127,7 +128,8 @@ class Phase:
             verify(module)
         except (VerifyException, ValueError) as error:  # an erased value is a ValueError
             raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
-        for op in module.walk():
+        # What a program has in kernels of its own needs no lowering on tensors.
+        for op in walk_outside_kernels(module):
             if op.dialect_name() in self.leaves:
                 continue
             if not hasattr(model_of(op), self.keeps):

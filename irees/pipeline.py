@@ -55,6 +55,7 @@ def from_importers(options: Options) -> tuple[ModulePass, ...]:
     return (
         *map(a, names.split()),
         a("raise-buffers", in_place=not options.trace_dispatch_tensors),
+        a("lower-kernel-accesses"),
         a("decompose-plugin-ops", plugins=options.plugins),
         a("verify-input-legality"),
     )
@@ -70,7 +71,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
             "input",
             "lowers every accepted dialect to linalg, tensor, iree_linalg_ext, arith and the like",
             from_importers(options),
-            TENSORS | {"flow"},
+            TENSORS | {"flow", "irees"},
             fault=UnsupportedError,
         ),
         Phase(
@@ -125,7 +126,7 @@ FUSION = """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
 CPU_CODEGEN = """
-    select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
+    inline-kernels select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
     lower-linalg-ext-to-loops lower-contractions vectorize-structured-ops lower-gather
     erase-unread-buffers expand-math pipeline-workgroups interleave-chains
     use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
@@ -134,11 +135,11 @@ CPU_CODEGEN = """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
 GPU_CODEGEN = """
-    tile-and-distribute gpu-form-workgroups gpu-lower-attention gpu-lower-scans gpu-lower-linalg-ext
-    gpu-lower-scatters gpu-lower-sorts lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k
-    gpu-lower-warpgroup-contractions gpu-lower-contractions gpu-lower-reductions
-    gpu-lower-transposes gpu-distribute-to-threads erase-unread-buffers gpu-infer-memory-space
-    lower-gather expand-math gpu-check-resource-usage
+    inline-kernels gpu-spread-kernels tile-and-distribute gpu-form-workgroups gpu-lower-attention
+    gpu-lower-scans gpu-lower-linalg-ext gpu-lower-scatters gpu-lower-sorts
+    lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-warpgroup-contractions
+    gpu-lower-contractions gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads
+    erase-unread-buffers gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
@@ -191,7 +192,7 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
                 *when(options.annotate_input_affinities, a("annotate-affinities")),
                 *passes("lower-affine"),
             ),
-            TENSORS,
+            TENSORS | {"irees"},
             fault=UnsupportedError,
         ),
         Phase(

@@ -4,26 +4,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BFloat16Type,
     Float16Type,
     Float32Type,
     Float64Type,
     MemRefType,
     SymbolRefAttr,
+    TensorType,
     UnitAttr,
     VectorType,
     f32,
     i8,
     i32,
 )
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AnyOf,
+    AttrSizedOperandSegments,
     EqAttrConstraint,
     IRDLOperation,
     ParsePropInAttrDict,
@@ -33,12 +36,13 @@ from xdsl.irdl import (
     operand_def,
     opt_prop_def,
     prop_def,
+    region_def,
     result_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.irees_target import TargetAttr
@@ -47,6 +51,7 @@ from irees.dialects.nvgpu import (
     WarpgroupMatrixDescriptorType,
     product_shape,
 )
+from irees.dialects.upstream._effects import DestinationStyleEffects
 from irees.dialects.x86vector import verify_dot
 
 
@@ -418,9 +423,87 @@ class CountersOp(IRDLOperation):
             raise VerifyException("expected a 1-D memref of static size")
 
 
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """
+    A part of a program on buffers, kept as it is written: loops, loads, stores, vector ops.
+
+    The block has one argument per operand, a memref for a tensor. Its ops read `inputs`, and read
+    and write `outputs`, whose new values are the results. Operands that are tensors may be memrefs
+    of the same shape; the op then has no results. The block has no terminator.
+
+    ```mlir
+    %r = irees.kernel ins(%a, %n : tensor<?xf32>, index) outs(%b : tensor<?xf32>) ({
+    ^bb0(%x: memref<?xf32>, %m: index, %y: memref<?xf32>):
+      scf.for %i = %c0 to %m step %c8 {
+        %v = vector.load %x[%i] : memref<?xf32>, vector<8xf32>
+        vector.store %v, %y[%i] : memref<?xf32>, vector<8xf32>
+      }
+    }) -> tensor<?xf32>
+    ```
+    """
+
+    name = "irees.kernel"
+
+    inputs = var_operand_def()
+    outputs = var_operand_def(base(TensorType) | base(MemRefType))
+    res = var_result_def(TensorType)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(NoTerminator(), DestinationStyleEffects())
+    assembly_format = (
+        "`ins` `(` ($inputs^ `:` type($inputs))? `)` "
+        "`outs` `(` $outputs `:` type($outputs) `)` $body attr-dict (`->` type($res)^)?"
+    )
+
+    def __init__(self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], body: Region):
+        kinds = [value.type for value in outputs if isinstance(value.type, TensorType)]
+        super().__init__(operands=[inputs, outputs], result_types=[kinds], regions=[body])
+
+    def verify_(self) -> None:
+        kinds = [value.type for value in self.outputs if isinstance(value.type, TensorType)]
+        if [result.type for result in self.res] != kinds:
+            raise VerifyException("must have one result per output, of the same type")
+        args = self.body.block.args
+        if len(args) != len(self.operands):
+            raise VerifyException(f"has {len(self.operands)} operands, but {len(args)} arguments")
+        for number, (arg, value) in enumerate(zip(args, self.operands, strict=True)):
+            shaped = isinstance(value.type, TensorType | MemRefType)
+            if not shaped and arg.type != value.type:
+                raise VerifyException(f"argument {number} must be a {value.type}")
+            if shaped and not _shows(arg.type, value.type):
+                raise VerifyException(
+                    f"argument {number} must be a memref of the shape of its operand"
+                )
+
+
+def walk_outside_kernels(op: Operation) -> Iterator[Operation]:
+    """Yields an op and all ops inside of it, but nothing inside of an `irees.kernel`."""
+    yield op
+    if isinstance(op, KernelOp):
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield from walk_outside_kernels(inner)
+
+
+def _shows(kind: Attribute, shown: Attribute) -> bool:
+    """Whether a memref may show a tensor or memref: elements, rank and static sizes agree."""
+    assert isinstance(shown, TensorType | MemRefType)
+    if not isinstance(kind, MemRefType) or kind.element_type != shown.element_type:
+        return False
+    a, b = kind.get_shape(), shown.get_shape()
+    return len(a) == len(b) and all(
+        m == n or DYNAMIC_INDEX in (m, n) for m, n in zip(a, b, strict=True)
+    )
+
+
 Irees = Dialect(
     "irees",
     [
+        KernelOp,
         *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp),
         *(MmaSyncOp, WarpgroupSumsOp, WarpgroupAccumulatorOp, WarpgroupMmaOp, CountersOp),
         InvokeOp,

@@ -21,6 +21,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     gpu,
     host,
     interface,
+    kernels,
     math,
     memref,
     plugin_ops,

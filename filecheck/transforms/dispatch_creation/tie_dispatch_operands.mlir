@@ -67,3 +67,29 @@ func.func @no_tie_where_a_view_is_read_later(%u: tensor<1x8xf32>, %cache: tensor
   %0 = flow.dispatch @k_read::@k_read(%u, %cache, %n) : (tensor<1x8xf32>, tensor<?x8xf32>, index) -> tensor<?x8xf32>{%n}
   return %0, %v : tensor<?x8xf32>, tensor<?xf32>
 }
+
+// -----
+
+// A kernel of the program's own updates its output.
+// CHECK-LABEL: func.func @own
+// CHECK: !iree_tensor_ext.dispatch.tensor<readwrite:tensor<4xf32>>
+// CHECK-LABEL: func.func @main
+// CHECK: flow.dispatch @own::@own(%x, %v) : (tensor<4xf32>, f32) -> %x
+flow.executable @own {
+  builtin.module {
+    func.func @own(%x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>>, %v: f32, %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>) {
+      %t = iree_tensor_ext.dispatch.tensor.load %x, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<4xf32>> -> tensor<4xf32>
+      %r = irees.kernel ins(%v : f32) outs(%t : tensor<4xf32>) {
+      ^bb0(%w: f32, %y: memref<4xf32>):
+        %c0 = arith.constant 0 : index
+        memref.store %w, %y[%c0] : memref<4xf32>
+      } -> tensor<4xf32>
+      iree_tensor_ext.dispatch.tensor.store %r, %o, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<4xf32>>
+      func.return
+    }
+  }
+}
+func.func @main(%x: tensor<4xf32>, %v: f32) -> (tensor<4xf32> {irees.updates = 0 : index}) {
+  %r = flow.dispatch @own::@own(%x, %v) : (tensor<4xf32>, f32) -> tensor<4xf32>
+  func.return %r : tensor<4xf32>
+}

@@ -153,3 +153,30 @@ func.func @affine_mod(%n: index) -> index {
   %r = affine.apply affine_map<(d0) -> (d0 mod 4)>(%n)
   return %r : index
 }
+
+// -----
+
+// Affine accesses are those of memref and vector, and an affine.if compares.
+// CHECK-LABEL: func.func @affine_accesses
+// CHECK:      scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step %{{.+}} {
+// CHECK:        %[[P:.+]] = arith.addi %[[I]], %{{.+}} : index
+// CHECK:        memref.load %a[%[[P]]] : memref<16xf32>
+// CHECK:        %[[Q:.+]] = arith.cmpi sge, %{{.+}}, %{{.+}} : index
+// CHECK-NEXT:   scf.if %[[Q]] {
+// CHECK-NEXT:     memref.store %{{.+}}, %a[%[[I]]] : memref<16xf32>
+// CHECK:      vector.load %a[%{{.+}}] : memref<16xf32>, vector<4xf32>
+// CHECK:      vector.store %{{.+}}, %a[%{{.+}}] : memref<16xf32>, vector<4xf32>
+func.func @affine_accesses(%a: memref<16xf32>) {
+  affine.for %i = 0 to 15 {
+    %x = affine.load %a[%i + 1] : memref<16xf32>
+    "affine.if"(%i) <{condition = affine_set<(d0) : (d0 - 3 >= 0)>}> ({
+      affine.store %x, %a[%i] : memref<16xf32>
+      "affine.yield"() : () -> ()
+    }, {
+    }) : (index) -> ()
+  }
+  %c0 = arith.constant 0 : index
+  %v = affine.vector_load %a[%c0 + 4] : memref<16xf32>, vector<4xf32>
+  affine.vector_store %v, %a[%c0 + 8] : memref<16xf32>, vector<4xf32>
+  func.return
+}

@@ -32,7 +32,7 @@ func.func @view(%a: memref<8xf32>, %x: f32) -> f32 {
 // A loop carries what it writes, and a branch yields it.
 // CHECK:      %0 = scf.for %i = %c0 to %n step %c1 iter_args(%1 = %a) -> (tensor<?xf32>) {
 // CHECK-NEXT:   %2 = scf.if %p -> (tensor<?xf32>) {
-// CHECK-NEXT:     %3 = tensor.insert %x into %1[%i] : tensor<?xf32>
+// CHECK-NEXT:     %3 = linalg.fill ins(%x : f32) outs(%1 : tensor<?xf32>) -> tensor<?xf32>
 // CHECK-NEXT:     scf.yield %3 : tensor<?xf32>
 // CHECK-NEXT:   } else {
 // CHECK-NEXT:     scf.yield %1 : tensor<?xf32>
@@ -45,8 +45,61 @@ func.func @loop(%a: memref<?xf32>, %x: f32, %p: i1, %n: index) {
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %n step %c1 {
     scf.if %p {
-      memref.store %x, %a[%i] : memref<?xf32>
+      linalg.fill ins(%x : f32) outs(%a : memref<?xf32>)
     }
   }
   return
+}
+
+// -----
+
+// A loop without such ops is a kernel. It takes the buffers, copies of the constants, the scalars.
+// CHECK-LABEL: func.func @kernel
+// CHECK:      %[[R:.+]] = irees.kernel ins(%a, %n, %x : tensor<?xf32>, index, f32) outs(%b : tensor<?xf32>) {
+// CHECK-NEXT: ^bb0(%[[A:.+]]: memref<?xf32>, %[[N:.+]]: index, %[[X:.+]]: f32, %[[B:.+]]: memref<?xf32>):
+// CHECK-NEXT:   %[[C0:.+]] = arith.constant 0 : index
+// CHECK-NEXT:   %[[C8:.+]] = arith.constant 8 : index
+// CHECK-NEXT:   %[[XS:.+]] = vector.broadcast %[[X]] : f32 to vector<8xf32>
+// CHECK-NEXT:   scf.for %[[I:.+]] = %[[C0]] to %[[N]] step %[[C8]] {
+// CHECK-NEXT:     %[[V:.+]] = vector.load %[[A]][%[[I]]] : memref<?xf32>, vector<8xf32>
+// CHECK-NEXT:     %[[W:.+]] = arith.mulf %[[V]], %[[XS]] : vector<8xf32>
+// CHECK-NEXT:     vector.store %[[W]], %[[B]][%[[I]]] : memref<?xf32>, vector<8xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT: } -> tensor<?xf32>
+// CHECK-NEXT: func.return %[[R]] : tensor<?xf32>
+func.func @kernel(%a: memref<?xf32>, %b: memref<?xf32>, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %xs = vector.broadcast %x : f32 to vector<8xf32>
+  scf.for %i = %c0 to %n step %c8 {
+    %v = vector.load %a[%i] : memref<?xf32>, vector<8xf32>
+    %w = arith.mulf %v, %xs : vector<8xf32>
+    vector.store %w, %b[%i] : memref<?xf32>, vector<8xf32>
+  }
+  return
+}
+
+// -----
+
+// Neighbours are one kernel, with the views that they use; a read behind it is of its result.
+// CHECK-LABEL: func.func @neighbours
+// CHECK:      %[[R:.+]] = irees.kernel ins(%{{.+}} : f32) outs(%a : tensor<8xf32>) {
+// CHECK:        memref.subview
+// CHECK:        scf.for
+// CHECK:        scf.for
+// CHECK:      } -> tensor<8xf32>
+// CHECK-NEXT: tensor.extract %[[R]]
+func.func @neighbours(%a: memref<8xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    memref.store %x, %a[%i] : memref<8xf32>
+  }
+  %v = memref.subview %a[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
+  scf.for %i = %c0 to %c4 step %c1 {
+    memref.store %x, %v[%i] : memref<4xf32, strided<[1], offset: 4>>
+  }
+  %r = memref.load %a[%c1] : memref<8xf32>
+  return %r : f32
 }

@@ -2,7 +2,7 @@
 
 func.func @vectors(%a: memref<8xf32>) -> vector<8xf32> {
   %c0 = arith.constant 0 : index
-  // expected-error @+1 {{vector.load on a memref is not supported}}
+  // expected-error @+1 {{a value that a kernel computes is used outside of it}}
   %v = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
   return %v : vector<8xf32>
 }
@@ -22,4 +22,13 @@ func.func @rank(%a: memref<3xf32>) -> index {
   // expected-error @-2 {{memref.cast on a memref is not supported}}
   %n = memref.dim %v, %c0 : memref<*xf32>
   return %n : index
+}
+
+// -----
+
+func.func @scalar(%a: memref<8xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{a value that a kernel computes is used outside of it}}
+  %v = memref.atomic_rmw addf %x, %a[%c0] : (f32, memref<8xf32>) -> f32
+  return %v : f32
 }

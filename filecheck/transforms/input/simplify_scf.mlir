@@ -87,3 +87,43 @@ func.func @region(%x: f32) -> (f32, f32) {
   }
   return %r#0, %r#1 : f32, f32
 }
+
+// -----
+
+// An outermost parallel loop that only accesses memory stays parallel, from 0 by 1.
+// CHECK-LABEL: func.func @on_memory
+// CHECK:      %[[D:.+]] = arith.subi %hi, %lo : index
+// CHECK:      arith.maxsi
+// CHECK:      scf.forall (%[[I:.+]], %[[J:.+]]) in (%{{.+}}, %{{.+}}) {
+// CHECK:        %[[K:.+]] = arith.addi %{{.+}}, %{{.+}} : index
+// CHECK:        memref.store %x, %b[%{{.+}}, %{{.+}}] : memref<?x?xf32>
+// CHECK-NEXT: }
+func.func @on_memory(%b: memref<?x?xf32>, %x: f32, %lo: index, %hi: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  scf.parallel (%i, %j) = (%lo, %c1) to (%hi, %hi) step (%c2, %c1) {
+    memref.store %x, %b[%i, %j] : memref<?x?xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+// -----
+
+// One inside of another loop, and one with atomic updates, run in order.
+// CHECK-LABEL: func.func @no_on_memory
+// CHECK-NOT: scf.forall
+// CHECK-NOT: scf.parallel
+func.func @no_on_memory(%b: memref<?xf32>, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    scf.forall (%i) in (%n) {
+      memref.store %x, %b[%i] : memref<?xf32>
+    }
+  }
+  scf.forall (%i) in (%n) {
+    %o = memref.atomic_rmw addf %x, %b[%c0] : (f32, memref<?xf32>) -> f32
+  }
+  func.return
+}

@@ -1,9 +1,9 @@
 """
 Updates tensors in place: ties a dispatch result to the operand that it partially updates.
 
-A scatter or insertion leaves most of its destination unchanged. If the old value is not read later,
-the new value takes over its memory and only the changed elements are written: updating one row of
-a cache of 1 GB costs one row.
+A scatter, an insertion or a kernel of the program's own leaves parts of its destination unchanged.
+If the old value is not read later, the new value takes over its memory and only the changed
+elements are written: updating one row of a cache of 1 GB costs one row.
 
     func.func @k(%u: readonly<1x8>, %x: readonly<64x8>, %o: writeonly<64x8>) {
       load %x, insert, store %o }
@@ -39,6 +39,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
+from irees.dialects.irees import KernelOp
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import updates_of
 from irees.rewrites import may_rewrite
@@ -47,15 +48,15 @@ from irees.transforms.utils.shapes import tied_init
 VIEWS = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
 """Host ops whose results are views of the memory of their operand."""
 
-UPDATES = (tensor.InsertSliceOp, tensor.InsertOp, ext.ScatterOp)
+UPDATES = (tensor.InsertSliceOp, tensor.InsertOp, ext.ScatterOp, KernelOp)
 """Ops that update a part of their destination."""
 
 
-def destination(op: Operation) -> SSAValue:
-    """Returns the destination operand of an update."""
-    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-        return op.dest
-    found = tied_init(op.results[0])  # type: ignore[arg-type]
+def destination(value: OpResult) -> SSAValue:
+    """Returns the destination operand of an update, for one of its results."""
+    if isinstance(value.op, tensor.InsertSliceOp | tensor.InsertOp):
+        return value.op.dest
+    found = tied_init(value)
     assert found is not None
     return found
 
@@ -64,7 +65,7 @@ def updated_argument(store: DispatchTensorStoreOp) -> BlockArgument | None:
     """Returns the kernel argument that a stored value only updates, by a chain, or None."""
     value = store.value
     while isinstance(value, OpResult) and isinstance(value.op, UPDATES):
-        value = destination(value.op)
+        value = destination(value)
         if len(list(value.uses)) != 1:
             return None
     load = value.owner

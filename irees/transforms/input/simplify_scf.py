@@ -16,10 +16,12 @@ Lowers structured control flow to `scf.for`, `scf.if` and `scf.while`.
       scf.yield %p
     }
 
-An `scf.parallel` becomes sequential loops that reduce in order. An `scf.execute_region` is inlined.
-Parallel loops in the input are few and contain large ops; later passes parallelize the dispatches
-instead. Iterations of an `scf.forall` insert into disjoint slices, so sequential execution gives
-the same result. MLIR: `scf-forall-to-for`, `scf-parallel-for-to-nested-fors`.
+An `scf.parallel` becomes sequential loops that reduce in order. An outermost parallel loop on
+memory alone stays parallel, as an `scf.forall` from 0 by 1: it may become a kernel. An
+`scf.execute_region` is inlined. Parallel loops on tensors are few and contain large ops; later
+passes parallelize the dispatches instead. Iterations of an `scf.forall` insert into disjoint
+slices, so sequential execution gives the same result. MLIR: `scf-forall-to-for`,
+`scf-parallel-for-to-nested-fors`.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects import arith, func, memref, scf, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -39,6 +41,8 @@ from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.transforms.utils.inlining import splice
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
+ON_MEMORY = frozenset(("affine", "arith", "complex", "math", "memref", "scf", "vector"))
+"""Dialects of the ops of a parallel loop that may become a kernel."""
 STATIC = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -117,6 +121,43 @@ def parallel_to_for(op: scf.ParallelOp) -> None:
     one_by_one(op, [op.lowerBound, op.upperBound, op.step], op.initVals)
 
 
+def is_on_memory(op: ForallOp | scf.ParallelOp) -> bool:
+    """
+    Whether the iterations of an outermost parallel loop only access memory, and not atomically: it
+    may become a kernel (`irees-raise-buffers`), which runs them in parallel.
+    """
+    if op.results or not isinstance(op.parent_op(), func.FuncOp):
+        return False
+    inner = [each for each in op.walk() if each is not op]
+    values = [value for each in inner for value in (*each.operands, *each.results)]
+    if any(isinstance(value.type, TensorType) for value in values):
+        return False
+    others = (memref.CopyOp, memref.AtomicRMWOp, scf.ExecuteRegionOp)
+    return any(isinstance(value.type, MemRefType) for value in values) and all(
+        each.dialect_name() in ON_MEMORY and not isinstance(each, others) for each in inner
+    )
+
+
+def to_grid(op: ForallOp | scf.ParallelOp, bounds: Sequence[Sequence[Size]]) -> None:
+    """parallel %i = %l to %u step %s  =>  forall %j in (ceil((%u - %l) / %s)), %i = %l + %j * %s"""
+    b = IndexBuilder(InsertPoint.before(op))
+    counts = [b.maximum(b.ceildiv(b.sub(u, low), step), 0) for low, u, step in zip(*bounds)]
+    block = Block(arg_types=[IndexType()] * len(counts))
+    loop = ForallOp.over([0] * len(counts), counts, [1] * len(counts), [], Region(block))
+    loop.location = op.location
+    b.insert(loop)
+    at = IndexBuilder(InsertPoint.at_end(block))
+    loops = zip(block.args, bounds[0], bounds[2], strict=True)
+    places = [at.value(at.add(low, at.mul(index, step))) for index, low, step in loops]
+    body = op.regions[0].block
+    end = body.last_op
+    assert end is not None
+    Rewriter.replace_op(end, scf.YieldOp())
+    splice(body, at.point, places)
+    block.add_op(InParallelOp())
+    Rewriter.erase_op(op)
+
+
 @dataclass(frozen=True)
 class SimplifyScfPass(ModulePass):
     """Lowers switches, parallel loops and execute_region ops to for and if."""
@@ -130,8 +171,12 @@ class SimplifyScfPass(ModulePass):
                     inline_region(inner)
                 case scf.IndexSwitchOp():
                     switch_to_ifs(inner)
+                case ForallOp() if is_on_memory(inner):
+                    to_grid(inner, inner.bounds())
                 case ForallOp():
                     forall_to_for(inner)
+                case scf.ParallelOp() if is_on_memory(inner):
+                    to_grid(inner, [inner.lowerBound, inner.upperBound, inner.step])
                 case scf.ParallelOp():
                     parallel_to_for(inner)
                 case _:

@@ -7,7 +7,8 @@ Later passes work on tensor values and would silently drop an op on memrefs.
   =>
     error: memrefs are not supported in the input: this op has a memref<4xf32>
 
-`irees-raise-buffers` raised functions on memrefs to tensors; this pass rejects what is left. A
+`irees-raise-buffers` raised functions on memrefs to tensors; this pass rejects what is left, but
+for memrefs inside of an `irees.kernel`. A
 linalg op on memrefs has no results, so dead code elimination would erase it. The pass also rejects
 globals of dynamic size: a store cannot grow their memory. IREE's input dialects work on tensors,
 too (`iree-verify-input-legality`).
@@ -39,6 +40,7 @@ from xdsl.passes import ModulePass
 
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects import util
+from irees.dialects.irees import KernelOp, walk_outside_kernels
 from irees.errors import UnsupportedError
 
 BUFFERS = (
@@ -55,6 +57,8 @@ READ_TENSORS = frozenset({"tensor.extract", "tensor.dim", "tensor.rank", "arith.
 def types_of(op: Operation) -> Iterator[Attribute]:
     """Yields the types of operands, results and block arguments, and a function's signature."""
     yield from (value.type for value in (*op.operands, *op.results))
+    if isinstance(op, KernelOp):
+        return
     yield from (a.type for region in op.regions for block in region.blocks for a in block.args)
     if isinstance(op, func.FuncOp):
         yield from (*op.function_type.inputs, *op.function_type.outputs)
@@ -67,7 +71,8 @@ class VerifyInputLegalityPass(ModulePass):
     name = "irees-verify-input-legality"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        faults = [(o, *found) for o in op.walk() for t in types_of(o) if (found := fault(t))]
+        outside = list(walk_outside_kernels(op))
+        faults = [(o, *f) for o in outside for t in types_of(o) if (f := fault(t))]
         # Report an op rather than the function that contains it: it locates the fault better.
         faults.sort(key=lambda each: isinstance(each[0], func.FuncOp))
         for inner, text, hint in faults[:1]:

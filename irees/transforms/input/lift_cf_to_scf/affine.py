@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from xdsl.dialects import affine, arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import affine, arith, memref, scf, vector
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -66,9 +66,13 @@ def results_of(map: AffineMap, operands: Sequence[SSAValue], b: IndexBuilder) ->
 
 
 def lower(op: Operation) -> None:
-    """affine.apply, min, max  =>  arith ; affine.for  =>  scf.for"""
+    """affine.apply, min, max  =>  arith ; affine.for  =>  scf.for ; loads and stores  =>  memref"""
     if isinstance(op, affine.ForOp):
         lower_for(op)
+    if isinstance(op, affine.LoadOp | affine.StoreOp | affine.VectorLoadOp | affine.VectorStoreOp):
+        lower_access(op)
+    if isinstance(op, affine.IfOp):
+        lower_if(op)
     if not isinstance(op, affine.ApplyOp | affine.MinOp | MaxOp):
         return
     b = IndexBuilder(InsertPoint.before(op))
@@ -83,9 +87,56 @@ def lower_for(op: affine.ForOp) -> None:
     low = reduce(b.maximum, results_of(op.lowerBoundMap.data, op.lowerBoundOperands, b))
     high = reduce(b.minimum, results_of(op.upperBoundMap.data, op.upperBoundOperands, b))
     step = b.value(op.step.value.data)
-    end = op.body.block.last_op
-    if isinstance(end, affine.YieldOp):
-        Rewriter.replace_op(end, scf.YieldOp(*end.arguments))
+    yield_values(op.body.block)
     loop = scf.ForOp(b.value(low), b.value(high), step, op.inits, op.detach_region(op.body))
     loop.location = op.location
     Rewriter.replace_op(op, loop)
+
+
+def lower_access(
+    op: affine.LoadOp | affine.StoreOp | affine.VectorLoadOp | affine.VectorStoreOp,
+) -> None:
+    """affine.load %x[map(%i)]  =>  memref.load %x[%j] ; the same for stores and vectors"""
+    b = IndexBuilder(InsertPoint.before(op))
+    places = [b.value(each) for each in results_of(op.map.data, list(op.indices), b)]
+    match op:
+        case affine.LoadOp():
+            new: Operation = memref.LoadOp.get(op.memref, places)
+        case affine.StoreOp():
+            new = memref.StoreOp.get(op.value, op.memref, places)
+        case affine.VectorLoadOp():
+            new = vector.LoadOp(op.memref, places, op.result.type)
+        case _:
+            new = vector.StoreOp(op.value, op.memref, places)
+    new.location = op.location
+    Rewriter.replace_op(op, new)
+
+
+def lower_if(op: affine.IfOp) -> None:
+    """affine.if (p >= 0 and q == 0)  =>  scf.if"""
+    b, found = IndexBuilder(InsertPoint.before(op)), None
+    domain, operands = op.condition.data, list(op.args)
+    dims, symbols = operands[: domain.num_dims], operands[domain.num_dims :]
+    for constraint in domain.constraints:
+        sides = [b.value(evaluate(e, dims, symbols, b)) for e in (constraint.lhs, constraint.rhs)]
+        kind = {"eq": "eq", "ge": "sge", "le": "sle"}[constraint.kind.name]
+        holds = b.insert(arith.CmpiOp(*sides, kind)).results[0]
+        found = holds if found is None else b.insert(arith.AndIOp(found, holds)).results[0]
+    if found is None:
+        found = b.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    for region in regions:
+        if region.blocks:
+            yield_values(region.block)
+    new = scf.IfOp(found, [result.type for result in op.res], *regions)
+    new.location = op.location
+    Rewriter.replace_op(op, new)
+
+
+def yield_values(block: Block) -> None:
+    """affine.yield  =>  scf.yield, which is added where it is left out"""
+    end = block.last_op
+    if isinstance(end, affine.YieldOp):
+        Rewriter.replace_op(end, scf.YieldOp(*end.arguments))
+    elif not isinstance(end, scf.YieldOp):
+        block.add_op(scf.YieldOp())

@@ -19,8 +19,16 @@ program gets all optimizations and checks, and its arguments are updated in plac
 (`irees.updates`), so two of them must not share memory. On a GPU, whose arguments are copies, or
 without `in-place`, the new values are results.
 
-The pass raises an error for other ops on buffers, such as vector loads and while loops. It is the
-inverse of MLIR's one-shot bufferization.
+A loop nest without linalg ops, and ops without a form on tensors, such as vector loads, are kept as
+they are: as an `irees.kernel` on the values of their buffers (`kernels.py`). It is bufferized again
+with the rest of the program, and updates the arguments in place.
+
+    scf.for %i = ... { vector.store %v, %b[%i] }
+  =>
+    %b1 = irees.kernel outs(%b0) { ^bb0(%b): scf.for %i = ... { vector.store %v, %b[%i] } }
+
+The pass raises an error for other ops on buffers. It is the inverse of MLIR's one-shot
+bufferization.
 """
 
 from __future__ import annotations
@@ -52,10 +60,17 @@ from irees.dialects.irees_target import target_of
 from irees.dialects.signature import mark_updates
 from irees.errors import UnsupportedError
 from irees.interfaces import loops_model_of
+from irees.transforms.input.raise_buffers.kernels import (
+    READS,
+    VIEWS,
+    Outliner,
+    kernels,
+    memories,
+    needs_memory,
+)
 from irees.transforms.utils.shapes import dynamic_dims
 from irees.transforms.utils.tensors import TensorBuilder
 
-VIEWS = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 STRUCTURED = ("linalg", "iree_linalg_ext")
 """Dialects of ops that write their `outputs`."""
 _EMPTY = DictionaryAttr({})
@@ -110,6 +125,18 @@ def written(op: Operation) -> list[SSAValue]:
     single = getattr(op, "output", None) if op.name == "linalg.softmax" else None
     found = [*outputs, *([single] if single is not None else [])]
     return [value for value in found if isinstance(value.type, MemRefType)]
+
+
+def is_structured(op: Operation) -> bool:
+    """Whether an op writes whole buffers, so that it gains from being an op on tensors."""
+    return bool(written(op)) and not isinstance(op, memref.StoreOp)
+
+
+def changed_by(op: Operation) -> list[SSAValue]:
+    """Returns the buffers that an op writes itself, also one that has no form on tensors."""
+    if needs_memory(op) and op.name not in READS:
+        return memories(op)
+    return written(op)
 
 
 def refused(op: Operation | Block) -> UnsupportedError:
@@ -210,7 +237,13 @@ class Raiser:
 
     def block(self, block: Block) -> None:
         """Rewrites all ops of a block."""
+        ends = {ops[-1]: ops for ops in kernels(block, is_structured)}
+        inner = {op for ops in ends.values() for op in ops}
         for op in list(block.ops):
+            if op in ends:
+                self._kernel(ends[op])
+            if op in inner:
+                continue
             self._op(op, TensorBuilder(op))
         for op in reversed(list(block.ops)):
             if isinstance(op, VIEWS) and not op.results[0].uses:
@@ -257,6 +290,22 @@ class Raiser:
                 pass
             case _:
                 self._other(op)
+
+    def _kernel(self, ops: Sequence[Operation]) -> None:
+        """the ops of a kernel  =>  irees.kernel on the values of their buffers"""
+        outliner = Outliner(ops, root)
+        for buffer in outliner.buffers:
+            if buffer not in self.current:
+                raise refused(buffer.owner)
+        after = ops[-1].next_op
+        assert after is not None
+        kernel, outputs = outliner.outline(lambda buffer: self.current[buffer])
+        Rewriter.insert_op(kernel, InsertPoint.before(after))
+        for op in reversed(outliner.copied):
+            if not isinstance(op, VIEWS) and not any(result.uses for result in op.results):
+                Rewriter.erase_op(op)
+        for buffer, result in zip(outputs, kernel.res, strict=True):
+            self.current[buffer] = result
 
     def _other(self, op: Operation) -> None:
         """Refuses an op that has buffers, itself or in its regions."""
@@ -346,7 +395,7 @@ def raise_function(function: func.FuncOp, in_place: bool) -> None:
     # The tensors stand in for the buffers until all ops are rewritten.
     stand_ins = {a: block.insert_arg(tensor_of(a.type), len(block.args)) for a in buffers}
     raiser = Raiser(dict(stand_ins))
-    updated = {root(value) for op in block.walk() for value in written(op)}
+    updated = {root(value) for op in block.walk() for value in changed_by(op)}
     raiser.block(block)
     b = TensorBuilder(terminator)
     values = list(terminator.operands)
@@ -405,7 +454,7 @@ def writes_arguments(module: ModuleOp) -> bool:
     """Whether a function writes to a memref argument."""
     functions = functions_on_buffers(module)
     ops = (op for function in functions for op in function.walk())
-    roots = (root(value) for op in ops for value in written(op))
+    roots = (root(value) for op in ops for value in changed_by(op))
     return any(isinstance(buffer, BlockArgument) for buffer in roots)
 
 

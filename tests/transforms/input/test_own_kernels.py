@@ -1,0 +1,232 @@
+"""Kernels that a program brings on memrefs: loops, vectors, affine ops; all targets agree."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irees
+from irees.errors import IreesError, UnsupportedError
+
+HEAD = """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+"""
+ROW = "memref<?xf32>"
+
+
+def on_rows(body: str) -> str:
+    """A function that reads %a and writes %b, both of size %n."""
+    return f"""func.func @main(%a: {ROW}, %b: {ROW}) {{{HEAD}
+  %n = memref.dim %a, %c0 : {ROW}
+{body}
+  return
+}}"""
+
+
+LOOP = on_rows(f"""  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %a[%i] : {ROW}
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+  }}""")
+TRANSFER = on_rows(f"""  scf.for %i = %c0 to %n step %c8 {{
+    %x = vector.transfer_read %a[%i], %zero : {ROW}, vector<8xf32>
+    %y = arith.addf %x, %x : vector<8xf32>
+    vector.transfer_write %y, %b[%i] : vector<8xf32>, {ROW}
+  }}""")
+TAIL = on_rows(f"""  %rest = arith.remui %n, %c8 : index
+  %whole = arith.subi %n, %rest : index
+  %two = arith.constant dense<2.0> : vector<8xf32>
+  scf.for %i = %c0 to %whole step %c8 {{
+    %x = vector.load %a[%i] : {ROW}, vector<8xf32>
+    %y = arith.mulf %x, %two : vector<8xf32>
+    vector.store %y, %b[%i] : {ROW}, vector<8xf32>
+  }}
+  scf.for %i = %whole to %n step %c1 {{
+    %x = memref.load %a[%i] : {ROW}
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+  }}""")
+AFFINE = on_rows(f"""  affine.for %i = 0 to %n {{
+    %x = affine.load %a[%i] : {ROW}
+    %y = arith.addf %x, %x : f32
+    affine.store %y, %b[%i] : {ROW}
+  }}""")
+ATOMIC = on_rows(f"""  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %a[%i] : {ROW}
+    memref.store %x, %b[%i] : {ROW}
+    %y = memref.atomic_rmw addf %x, %b[%i] : (f32, {ROW}) -> f32
+  }}""")
+PARALLEL = on_rows(f"""  scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+    %x = memref.load %a[%i] : {ROW}
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+    scf.reduce
+  }}""")
+WHILE = on_rows(f"""  %end = scf.while (%i = %c0) : (index) -> index {{
+    %more = arith.cmpi slt, %i, %n : index
+    scf.condition(%more) %i : index
+  }} do {{
+  ^bb0(%i: index):
+    %x = memref.load %a[%i] : {ROW}
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next : index
+  }}""")
+SCRATCH = on_rows(f"""  %t = memref.alloc(%n) : {ROW}
+  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %a[%i] : {ROW}
+    memref.store %x, %t[%i] : {ROW}
+  }}
+  linalg.add ins(%t, %t : {ROW}, {ROW}) outs(%b : {ROW})
+  memref.dealloc %t : {ROW}""")
+SUBVIEW = on_rows(f"""  scf.for %i = %c0 to %n step %c1 {{
+    %s = memref.subview %a[%i] [1] [1] : {ROW} to memref<1xf32, strided<[1], offset: ?>>
+    %x = memref.load %s[%c0] : memref<1xf32, strided<[1], offset: ?>>
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+  }}""")
+LOCAL = on_rows(f"""  scf.for %i = %c0 to %n step %c1 {{
+    %t = memref.alloc() : memref<8xf32>
+    %x = memref.load %a[%i] : {ROW}
+    memref.store %x, %t[%c1] : memref<8xf32>
+    %y = memref.load %t[%c1] : memref<8xf32>
+    %z = arith.addf %y, %y : f32
+    memref.store %z, %b[%i] : {ROW}
+    memref.dealloc %t : memref<8xf32>
+  }}""")
+BLOCKS = on_rows(f"""  %m = arith.ceildivsi %n, %c8 : index
+  scf.forall (%j) in (%m) {{
+    %i = arith.muli %j, %c8 : index
+    %x = vector.transfer_read %a[%i], %zero : {ROW}, vector<8xf32>
+    %y = arith.addf %x, %x : vector<8xf32>
+    vector.transfer_write %y, %b[%i] : vector<8xf32>, {ROW}
+  }}""")
+CALLED = (
+    on_rows(f"""  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %a[%i] : {ROW}
+    %y = func.call @f(%x) : (f32) -> f32
+    memref.store %y, %b[%i] : {ROW}
+  }}""")
+    + """
+func.func private @f(%x: f32) -> f32 {
+  %y = arith.addf %x, %x : f32
+  return %y : f32
+}"""
+)
+DOUBLED = {
+    "local": LOCAL,
+    "blocks": BLOCKS,
+    "called": CALLED,
+    "loop": LOOP,
+    "transfer": TRANSFER,
+    "tail": TAIL,
+    "affine": AFFINE,
+    "atomic": ATOMIC,
+    "parallel": PARALLEL,
+    "while": WHILE,
+    "scratch": SCRATCH,
+    "subview": SUBVIEW,
+}
+TARGETS = ("cpu", "cuda-emulated", "reference")
+
+
+def run(text: str, target: str, *arguments: np.ndarray) -> list[np.ndarray]:
+    """The arguments after a call. On other targets than a CPU, the last one is the result."""
+    given = [np.array(x) for x in arguments]
+    result = irees.compile(text, target=target)(*given)
+    if target != "cpu":
+        given[-1] = np.asarray(result)
+    return given
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", DOUBLED)
+def test_a_kernel_doubles_its_rows(name, target):
+    for size in (0, 1, 7, 8, 29):
+        a = np.arange(size, dtype=np.float32)
+        found = run(DOUBLED[name], target, a, np.full(size, 9, np.float32))
+        np.testing.assert_array_equal(found[0], a)
+        np.testing.assert_array_equal(found[1], 2 * a)
+
+
+@pytest.mark.parametrize("name", [n for n in DOUBLED if n not in ("scratch", "local")])
+def test_a_kernel_is_one_dispatch_in_place(name):
+    module = irees.compile(DOUBLED[name], to="stream")
+    names = [op.name for op in module.walk()]
+    assert names.count("stream.cmd.dispatch") == 1
+    assert "memref.alloc" not in names
+    assert "memref.copy" not in names
+
+
+@pytest.mark.parametrize("name", DOUBLED)
+def test_other_sizes_touch_no_other_memory(name):
+    """Sizes that the kernel does not expect: it is checked, guarded, or refuses them."""
+    a, around = np.arange(23, dtype=np.float32), np.full(64, 5, np.float32)
+    b = around[16:32]
+    program = irees.compile(DOUBLED[name])
+    try:
+        program(a, b)
+    except IreesError:
+        pass
+    np.testing.assert_array_equal(around[:16], 5)
+    np.testing.assert_array_equal(around[32:], 5)
+
+
+MATMUL = Path(__file__).parents[3] / "examples" / "kernels" / "matmul.py"
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
+@pytest.mark.parametrize("step", ["dot-products", "vectors", "register-tile", "packed", "blocked"])
+def test_each_step_of_the_matmul_is_right(step, target):
+    n = 48
+    text = runpy.run_path(str(MATMUL))["STEPS"][step](n)
+    a, b = (np.arange(n * n).reshape(n, n).astype(np.float32) % m - 2 for m in (5, 7))
+    found = run(text, target, a, b, np.full((n, n), np.nan, np.float32))
+    np.testing.assert_array_equal(found[-1], a @ b)
+
+
+OLD = f"""func.func @main(%a: memref<4xf32>) -> memref<4xf32> {{{HEAD}
+  %c4 = arith.constant 4 : index
+  %t = memref.alloc() : memref<4xf32>
+  linalg.copy ins(%a : memref<4xf32>) outs(%t : memref<4xf32>)
+  scf.for %i = %c0 to %c4 step %c1 {{
+    memref.store %zero, %a[%i] : memref<4xf32>
+  }}
+  return %t : memref<4xf32>
+}}"""
+
+
+def test_what_was_read_before_the_kernel_is_kept():
+    """The copy of the old value is used behind the kernel, which writes the argument in place."""
+    a = np.arange(1, 5, dtype=np.float32)
+    kept, _ = irees.compile(OLD)(a)
+    np.testing.assert_array_equal(kept, [1, 2, 3, 4])
+    np.testing.assert_array_equal(a, 0)
+
+
+def test_a_value_of_a_kernel_is_not_returned():
+    text = f"""func.func @main(%a: memref<8xf32>) -> vector<8xf32> {{{HEAD}
+  %x = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  return %x : vector<8xf32>
+}}"""
+    with pytest.raises(UnsupportedError, match="used outside of it"):
+        irees.compile(text)
+
+
+def test_a_masked_load_is_refused_by_name():
+    text = f"""func.func @main(%a: memref<8xf32>, %b: memref<8xf32>) {{{HEAD}
+  %m = vector.create_mask %c1 : vector<8xi1>
+  %z = arith.constant dense<0.0> : vector<8xf32>
+  %x = vector.maskedload %a[%c0], %m, %z : memref<8xf32>, vector<8xi1>, vector<8xf32> into vector<8xf32>
+  vector.store %x, %b[%c0] : memref<8xf32>, vector<8xf32>
+  return
+}}"""
+    with pytest.raises(UnsupportedError, match=r"vector\.(create_mask|maskedload)"):
+        irees.compile(text)
