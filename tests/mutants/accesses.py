@@ -520,4 +520,23 @@ MUTANTS = (
         "        if False:\n",
         ("tests/test_degradation.py::test_a_needed_pass_that_fails_on_what_optional_passes_make",),
     ),
+    Mutant(
+        "A270",
+        "a guard of a place that wraps does not prove its access",
+        "irees/analysis/accesses/control.py",
+        "if any(GUARDED in each.attributes for each in op.true_region.block.ops):",
+        "if False:",
+        ("tests/transforms/input/test_own_kernels.py::test_a_place_that_wraps_is_guarded",),
+    ),
+    Mutant(
+        "A272",
+        "a kernel that reads what it writes is given the old value's memory where it is read later",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "        if is_read_later(value, dispatch):\n            continue\n",
+        "",
+        (
+            "tests/transforms/input/test_own_kernels.py::test_what_was_read_before_the_kernel_is_kept",
+            "filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",
+        ),
+    ),
 )

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from irees.analysis.accesses.walk import Walk
 
 
+GUARDED = "guarded"
+"""The attribute of an access that runs only if a run-time check has found it in bounds."""
+
+
 def trip_counter(walk: Walk, op: scf.ForOp) -> tuple[Polynomial, Polynomial | None]:
     """Returns the induction variable, and the iteration number if that is a variable."""
     low, high, by = (walk.number(v) for v in (op.lb, op.ub, op.step))
@@ -174,6 +178,8 @@ def is_of_threads(op: ForallOp) -> bool:
 def branch(walk: Walk, op: Operation) -> None:
     """scf.if"""
     assert isinstance(op, scf.IfOp)
+    if any(GUARDED in each.attributes for each in op.true_region.block.ops):
+        walk.as_machine_compares(op.cond)
     condition = walk.condition(op.cond)
     for region, holds in ((op.true_region, condition), (op.false_region, opposite(condition))):
         if region.blocks:

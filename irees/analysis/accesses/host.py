@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, cf, func
+from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -126,14 +126,10 @@ class Program(Walk):
         If the operands may have wrapped, the condition gives no facts about their polynomials. The
         operands are then replaced by fresh variables for the machine values that were compared.
         """
-        condition, compared = self.condition(op.arg), op.arg.owner
-        self.asserted(condition)
-        if not isinstance(compared, arith.CmpiOp) or self.prover.facts_of(condition):
-            return
-        for operand in compared.operands:
-            self.as_the_machine_has_it(operand)
-        scalars.compare(self, compared)
         self.asserted(self.condition(op.arg))
+        if not self.prover.facts_of(self.condition(op.arg)):
+            self.as_machine_compares(op.arg)
+            self.asserted(self.condition(op.arg))
 
     def asserted(self, condition: Condition) -> None:
         """Assumes an asserted condition."""

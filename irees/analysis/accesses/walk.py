@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from irees.analysis.accesses import control, memory, parallel, scalars, views
 from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.buffers import View, prove_inside
+from irees.analysis.accesses.control import GUARDED
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import FEW, LOW, Prover, Step
 from irees.analysis.accesses.scalars import bits_of
@@ -27,9 +29,6 @@ from irees.interfaces import places_of
 
 SUMS = frozenset(("memref.atomic_rmw",))
 """Atomic updates: iterations may share an element."""
-
-GUARDED = "guarded"
-"""The attribute of an access that runs only if a run-time check has found it in bounds."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,24 @@ class Walk:
         x = self.polynomial(value)
         if x is not None and bits_of(value.type) == 64:
             self.polynomials[value] = self.arithmetic.exact(x)
+
+    def as_machine_compares(self, value: SSAValue) -> None:
+        """
+        Evaluates an i1 again so that it gives facts about sums that may have wrapped: its
+        comparisons are those of machine values.
+        """
+        op = value.owner
+        if isinstance(op, arith.CmpiOp):
+            if self.prover.facts_of(self.condition(value)):
+                return
+            for operand in op.operands:
+                self.as_the_machine_has_it(operand)
+        elif isinstance(op, arith.AndIOp):
+            for operand in op.operands:
+                self.as_machine_compares(operand)
+        else:
+            return
+        scalars.MEANINGS[op.name](self, op)
 
     def condition(self, value: SSAValue) -> Condition:
         """Returns the condition of an i1."""

@@ -141,7 +141,8 @@ def is_on_memory(op: ForallOp | scf.ParallelOp) -> bool:
 def to_grid(op: ForallOp | scf.ParallelOp, bounds: Sequence[Sequence[Size]]) -> None:
     """parallel %i = %l to %u step %s  =>  forall %j in (ceil((%u - %l) / %s)), %i = %l + %j * %s"""
     b = IndexBuilder(InsertPoint.before(op))
-    counts = [b.maximum(b.ceildiv(b.sub(u, low), step), 0) for low, u, step in zip(*bounds)]
+    # A division of sizes is unsigned.
+    counts = [b.ceildiv(b.maximum(b.sub(u, low), 0), step) for low, u, step in zip(*bounds)]
     block = Block(arg_types=[IndexType()] * len(counts))
     loop = ForallOp.over([0] * len(counts), counts, [1] * len(counts), [], Region(block))
     loop.location = op.location

@@ -192,6 +192,33 @@ def test_each_step_of_the_matmul_is_right(step, target):
     np.testing.assert_array_equal(found[-1], a @ b)
 
 
+EMPTY = on_rows(f"""  %low = arith.addi %n, %c8 : index
+  scf.parallel (%i) = (%low) to (%n) step (%c8) {{
+    %j = arith.remui %i, %c8 : index
+    memref.store %zero, %b[%j] : {ROW}
+    scf.reduce
+  }}""")
+WRAPS = f"""func.func @main(%a: {ROW}, %b: {ROW}, %s: index) {{{HEAD}
+  %i = arith.muli %s, %s : index
+  %x = vector.load %a[%i] : {ROW}, vector<2xf32>
+  vector.store %x, %b[%c0] : {ROW}, vector<2xf32>
+  return
+}}"""
+
+
+def test_a_parallel_loop_to_below_its_begin_does_not_run():
+    _, b = run(EMPTY, "cpu", np.ones(8, np.float32), np.ones(8, np.float32))
+    np.testing.assert_array_equal(b, 1)
+
+
+@pytest.mark.parametrize("place", [0, 3, 1 << 31, 3037000500])
+def test_a_place_that_wraps_is_guarded(place):
+    """3037000500 squared is above 2^63. A load that is not inside gives zeros."""
+    a, b = np.arange(1, 12, dtype=np.float32), np.full(4, 9, np.float32)
+    irees.compile(WRAPS)(a, b, place)
+    np.testing.assert_array_equal(b, [*(a[place**2 :][:2] if place < 4 else (0, 0)), 9, 9])
+
+
 OLD = f"""func.func @main(%a: memref<4xf32>) -> memref<4xf32> {{{HEAD}
   %c4 = arith.constant 4 : index
   %t = memref.alloc() : memref<4xf32>

@@ -14,7 +14,7 @@ PROGRAMS = {
   %x = vector.load %a[%i] : memref<4xf32>, vector<4xf32>
   return %x : vector<4xf32>
 }""",
-        "vector.load on a memref is not supported",
+        "a value that a kernel computes is used outside of it",
     ),
     "cast": (
         2,
@@ -33,14 +33,16 @@ PROGRAMS = {
         "argument 0 is a memref<4xf32, strided<[2]>>, but must be contiguous",
     ),
     "while": (
-        3,
+        4,
         """func.func @f(%a: memref<4xi1>) {
   %c0 = arith.constant 0 : index
+  %i1 = arith.constant false
   %r = scf.while (%i = %c0) : (index) -> index {
     %x = memref.load %a[%i] : memref<4xi1>
     scf.condition(%x) %i : index
   } do {
   ^bb0(%i: index):
+    linalg.fill ins(%i1 : i1) outs(%a : memref<4xi1>)
     scf.yield %i : index
   }
   return
