@@ -21,6 +21,7 @@ MODES = {
     "iree": "IREE",
 }
 OURS = ("program", "compile")
+PEERS = ("inductor", "iree")
 
 
 def counts(results: Results, mode: str) -> dict[str, collections.Counter[str]]:
@@ -138,6 +139,7 @@ def write_page(path: Path, results: Results) -> None:
         "linked with CUDA's libraries and does not load beside a PyTorch without them; these models "
         "ran with empty libraries of their names, and torchvision's own kernels for a CPU.",
         "",
+        *_peers(runnable),
         "| family | models | " + " | ".join(f"right by {m}" for m in MODES.values()) + " |",
         "|---" * (2 + len(MODES)) + "|",
     ]
@@ -149,6 +151,23 @@ def write_page(path: Path, results: Results) -> None:
         lines.append(f"| {group} | {size} | {' | '.join(rights)} |")
     lines += ["", *_failures(runnable), *_table(runnable)]
     path.write_text("\n".join(lines) + "\n")
+
+
+def _peers(results: Results) -> list[str]:
+    """What the columns of other compilers are, where some models have them."""
+    ran = [sum(mode in modes for modes in results.values()) for mode in PEERS]
+    if not any(ran):
+        return []
+    whys = (m["iree"].get("why", "") for m in results.values() if "iree" in m)
+    text = (
+        f"Inductor ran {ran[0]} of the models and IREE {ran[1]}, in the order of a hash of their "
+        "names (`zoo.py --mode peers`); a model that takes a peer more than 90 s on this machine is "
+        "left out. Inductor's second call is compared, as that of irees is. IREE gets the program "
+        "that irees exports, through torch-mlir's importer for `torch.export`; of its errors "
+        f"{sum('state mapping' in why for why in whys)} are the importer's on a buffer that is not "
+        "saved with the model."
+    )
+    return [text, ""]
 
 
 def _share(verdicts: collections.Counter[str]) -> str:
