@@ -126,7 +126,7 @@ FUSION = """
 
 CPU_CODEGEN = """
     select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
-    lower-linalg-ext-to-loops lower-contractions vectorize-structured-ops lower-gather
+    lower-linalg-ext-to-loops lower-contractions pack-panels vectorize-structured-ops lower-gather
     erase-unread-buffers expand-math pipeline-workgroups interleave-chains
     use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
     cpu-check-resource-usage

@@ -23,6 +23,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     interface,
     math,
     memref,
+    panel,
     plugin_ops,
     scf,
     structured,

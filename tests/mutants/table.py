@@ -638,7 +638,7 @@ MUTANTS = (
     Mutant(
         "S7ah",
         "columns are taken for neighbours by their first and last alone",
-        "irees/transforms/codegen/cpu/lower_contractions/pack.py",
+        "irees/transforms/codegen/cpu/pack_panels/columns.py",
         "close, lane, b = for_loop(at, 1, lanes, 1, [always])",
         "close, lane, b = for_loop(at, lanes - 1, lanes, 1, [always])",
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
@@ -881,9 +881,9 @@ MUTANTS = (
     Mutant(
         "S8b",
         "a last group of bf16 that is filled with +0 loses a sum of -0.0",
-        DOTS,
-        "padding(plan.dot, -0.0)",
-        "padding(plan.dot, 0.0)",
+        "irees/transforms/codegen/cpu/pack_panels/groups.py",
+        "padding(element_of(to.op.panel), -0.0)",
+        "padding(element_of(to.op.panel), 0.0)",
         (f"{DOTS_TESTS[0]}::test_kernels_for_other_processors[avx512_bf16]",),
     ),
     Mutant(

@@ -1,5 +1,5 @@
-// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32 vector_registers=16"},irees-lower-contractions' | filecheck %s
-// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx512_vnni,avx512_bf16"},irees-lower-contractions' | filecheck %s --check-prefix DOTS
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32 vector_registers=16"},irees-lower-contractions,irees-pack-panels' | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx512_vnni,avx512_bf16"},irees-lower-contractions,irees-pack-panels' | filecheck %s --check-prefix DOTS
 
 // B is packed into panels, and a block of C is held in registers over all of K.
 // CHECK-LABEL: func.func @matmul

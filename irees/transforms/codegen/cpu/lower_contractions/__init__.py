@@ -1,5 +1,5 @@
 """
-Lowers contractions to packed panels and a register-blocked micro-kernel.
+Tiles contractions to a nest of loops around packed panels and a register-blocked micro-kernel.
 
     C[m, n] += A[m, k] * B[k, n]
 
@@ -16,7 +16,8 @@ broadcast, times NR/lanes vectors of the panel.
           for k in KC: acc += A[i:i+MR, k] (x) panel[k]
           C[i:i+MR, j:j+NR] = acc
 
-If rows of A map to a few cache sets, A is packed as well, once per k0. If
+Each packing is one op, which `irees-pack-panels` lowers. If rows of A map to a few cache sets, A is
+packed as well, once per k0. If
 `irees-pack-constant-operands` has laid out B in panels, the kernel reads B in place, with all of K
 in one slice unless A or a panel exceeds the cache, and prefetches the next panel (`prefetch.py`).
 If K is a single slice and C was just filled with zeros, the accumulators start at zero.

@@ -16,13 +16,14 @@ from irees.transforms.codegen.cpu.lower_contractions.dots import (
     wide_broadcast,
 )
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, Slice
-from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
-from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
+from irees.transforms.codegen.cpu.lower_contractions.panels import Columns, Panels
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan
 from irees.transforms.codegen.cpu.lower_contractions.prefetch import (
     NextPanel,
     ask_ahead,
     steps_ahead,
 )
+from irees.transforms.codegen.cpu.utils.widening import widened
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
@@ -188,7 +189,7 @@ class Kernel:
                 continue
             scalar = b.insert(memref.LoadOp.get(source, [b.value(row)])).results[0]
             if packed_rows is None:
-                scalar = widened(scalar, plan.widen_a, plan.lanes, b)
+                scalar = widened(scalar, plan.element, b, unsigned=plan.unsigned_a)
             splat = b.insert(vector.BroadcastOp(scalar, self.kind)).results[0]
             for v in range(vectors):
                 product = b.insert(
@@ -213,11 +214,13 @@ class Kernel:
         source = plan.b.flat
         if self._whole(v) or plan.packing.panel is not None:
             value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
-            return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
+            if plan.dot is not None:
+                return value
+            return widened(value, plan.element, b, unsigned=plan.unsigned_b)
         # Columns past the end of an unpacked B may be out of bounds.
         close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
         value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
-        value = widened(value, plan.widen_b, plan.lanes, c)
+        value = widened(value, plan.element, c, unsigned=plan.unsigned_b)
         return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
 
     def _kind_of_b(self):

@@ -23,8 +23,6 @@ from irees.transforms.codegen.common.utils.surroundings import (
 )
 from irees.transforms.codegen.cpu.lower_contractions.dots import (
     column_sums,
-    pack_column_groups,
-    pack_row_groups,
 )
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import (
     Epilogue,
@@ -33,7 +31,7 @@ from irees.transforms.codegen.cpu.lower_contractions.epilogue import (
     fits,
 )
 from irees.transforms.codegen.cpu.lower_contractions.kernel import Kernel
-from irees.transforms.codegen.cpu.lower_contractions.pack import (
+from irees.transforms.codegen.cpu.lower_contractions.panels import (
     Columns,
     Panels,
     allocate,
@@ -236,19 +234,15 @@ class Nest:
             plan.a.at(self._row(ivs, first), at),
             at.mul(part.start, plan.a.steps[plan.loops.k[0][-1]]),
         )
-        pack = pack_rows if plan.dot is None else pack_row_groups
-        pack(self.panels, start, rows, part.depth, at)
+        pack_rows(self.panels, start, rows, part.depth, at)
 
     def _pack_panel(
         self, panels: Panels, columns: Columns, ivs: dict[int, Size], part: Slice, at: IndexBuilder
     ) -> Panels:
         """Packs one panel of B, unless it is read in place."""
-        plan = self.plan
         if panels.b is None:
             return panels
-        linear = plan.is_one_loop(plan.loops.n, plan.b) and plan.b.steps[plan.loops.n[-1]] == 1
-        pack = pack_columns if plan.dot is None else pack_column_groups
-        pack(panels, columns, linear, plan.b.at(ivs, at), part, at)
+        pack_columns(panels, columns, self.plan.b.at(ivs, at), part, at)
         return panels
 
     def _panel_of_strips(

@@ -43,7 +43,7 @@ from irees.analysis.contractions import (
     roles,
     vector_side,
 )
-from irees.analysis.dot_products import DotProduct
+from irees.analysis.dot_products import DotProduct, sign
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
 from irees.transforms.utils.shapes import (
@@ -113,8 +113,9 @@ class Plan:
     a: Operand
     b: Operand
     c: Operand
-    widen_a: tuple[Operation, ...]
-    widen_b: tuple[Operation, ...]
+    unsigned_a: bool
+    """Elements of A are zero-extended where they are widened."""
+    unsigned_b: bool
     panel_step: Size
     """The stride from one panel of B to the next, in elements."""
     size_m: Size
@@ -265,8 +266,9 @@ class Sides:
     """The operand that is A."""
     second: int
     """The operand that is B."""
-    widen_a: tuple[Operation, ...]
-    widen_b: tuple[Operation, ...]
+    unsigned_a: bool
+    """Elements of A are zero-extended where they are widened."""
+    unsigned_b: bool
 
 
 def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> Sides:
@@ -274,16 +276,11 @@ def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> Sides:
     side, found, indexing = vector_side(op, parts), roles(op, parts), maps(op)
     if side is None:
         raise Unsuitable("the output is not contiguous along M or N")
+    unsigned = tuple(_is_unsigned(casts) for casts in (parts.widen_lhs, parts.widen_rhs))
+    m, n, a, b = found.m, found.n, parts.lhs, parts.rhs
     if side == parts.lhs:
-        sides = Sides(
-            found.n, found.m, found.k, found.batch, parts.rhs, parts.lhs,
-            parts.widen_rhs, parts.widen_lhs,
-        )  # fmt: skip
-    else:
-        sides = Sides(
-            found.m, found.n, found.k, found.batch, parts.lhs, parts.rhs,
-            parts.widen_lhs, parts.widen_rhs,
-        )  # fmt: skip
+        m, n, a, b, unsigned = n, m, b, a, unsigned[::-1]
+    sides = Sides(m, n, found.k, found.batch, a, b, *unsigned)
     if not sides.k:
         raise Unsuitable("no reduction")
     if packed_depth(indexing[sides.second]) not in (None, group):
@@ -297,6 +294,13 @@ def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> Sides:
         if any(linear_form(e) is None for e in indexing[position].results):
             raise Unsuitable("an operand is not indexed linearly")
     return sides
+
+
+def _is_unsigned(casts: tuple[Operation, ...]) -> bool:
+    """Whether casts zero-extend. Raises Unsuitable if only some of them do."""
+    if casts and sign(casts) is None:
+        raise Unsuitable("an operand is widened by casts of different kinds")
+    return sign(casts) == "extui"
 
 
 def make_plan(
@@ -338,7 +342,7 @@ def make_plan(
     size_n = at.product([sizes[x] for x in loops.n])
     size_m = at.product([sizes[x] for x in loops.m])
     return Plan(
-        op, parts, element, dot, sizes, a, b, c, sides.widen_a, sides.widen_b, panel_step,
+        op, parts, element, dot, sizes, a, b, c, sides.unsigned_a, sides.unsigned_b, panel_step,
         size_m, size_n, problem.reorder, loops, decision.tiling, decision.packing,
         decision.candidates,
     )  # fmt: skip
@@ -384,20 +388,6 @@ def _operand(
         for loop, factor in form[0].items():
             steps[loop] = at.add(steps[loop], at.mul(stride, factor))
     return Operand(flatten(buffer, at), steps), panel_step
-
-
-def widened(value: SSAValue, casts: tuple[Operation, ...], lanes: int, b: IndexBuilder) -> SSAValue:
-    """Returns a scalar or vector of an operand, cast to the type of the product."""
-    for cast in reversed(casts):
-        target = cast.results[0].type
-        if hasattr(value.type, "get_shape"):
-            target = vector_of(target, lanes)
-        value = b.insert(
-            type(cast).create(
-                operands=[value], result_types=[target], properties=dict(cast.properties)
-            )
-        ).results[0]
-    return value
 
 
 def zero_vector(plan: Plan, at: IndexBuilder) -> SSAValue:

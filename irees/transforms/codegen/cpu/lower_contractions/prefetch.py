@@ -35,7 +35,7 @@ from xdsl.ir import SSAValue
 
 from irees.dialects.upstream.memref import L1, L2, PrefetchOp
 from irees.targets.cpu import CPU
-from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
+from irees.transforms.codegen.cpu.lower_contractions.panels import Columns, Panels
 from irees.transforms.codegen.cpu.lower_contractions.plan import Plan, Rows
 from irees.transforms.utils.lanes import LINE, lane_bytes
 from irees.transforms.utils.shapes import IndexBuilder, Size
