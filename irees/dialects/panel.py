@@ -11,15 +11,19 @@ addresses are linear in the loop indices, so that a convolution packs its image 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
+    StringAttr,
     UnitAttr,
+    VectorType,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -27,6 +31,9 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     ParsePropInAttrDict,
+    RangeOf,
+    RangeVarConstraint,
+    base,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -34,11 +41,18 @@ from xdsl.irdl import (
     prop_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 INDEX = IndexType()
+
+Strided = tuple[SSAValue, Sequence[SSAValue], Sequence[SSAValue]]
+"""A buffer, where it is read first, and its step in each loop."""
+
+LAYOUTS = ("plain", "streamed", "packed", "panels", "blocks")
+"""How B is stored, for `panel.micro_kernel`."""
 
 Loops = Sequence[tuple[SSAValue, SSAValue]]
 """The size and the step of each loop, the last one innermost."""
@@ -195,4 +209,121 @@ class PackColumnsOp(IRDLOperation):
             raise VerifyException("expected both the valid columns and their total, or neither")
 
 
-Panel = Dialect("panel", [PackRowsOp, PackColumnsOp])
+@dataclass(frozen=True)
+class Facts:
+    """What a `panel.micro_kernel` says beside its operands; the op has the meaning of each."""
+
+    tile: tuple[int, int]
+    layout: str
+    group: int = 1
+    unsigned_a: bool = False
+    unsigned_b: bool = False
+    bias: bool = False
+    blocks: int | None = None
+    valid: tuple[SSAValue, SSAValue] | None = None
+    following: tuple[SSAValue, SSAValue, SSAValue] | None = None
+
+
+@irdl_op_definition
+class MicroKernelOp(IRDLOperation):
+    """
+    sums[r, v] = accs[r, v] + sum over k of A[r, k] * B[k, v]: a block of C in registers
+
+    K is several loops of `trips` iterations, the last one innermost; `a_steps` and `b_steps` are
+    their steps in elements. Row r of A starts at `rows[r]`. Vector v of B starts `apart * v` after
+    `column`. Lanes past the `valid` columns are not read: those of `fill` replace them.
+
+    Elements are widened to those of C, integers with their sign unless `unsigned_a` or
+    `unsigned_b`. With a `group`, a step multiplies that many adjacent elements of A with those of
+    each column of B and adds the products: a dot product. `bias` adds 128 to each i8 of A, which
+    makes signed elements unsigned.
+
+    The rest guides prefetches. `tile` is the size MR x NR of a full block. `layout` is that of B:
+    `plain`, `streamed` once from memory, `packed` by this nest, in `panels`, or in `blocks` of one
+    vector's columns. The panel that the nest reads after this one begins at `start` of
+    `following`; this is block number `block` of `blocks` that read the same panel.
+    """
+
+    name = "panel.micro_kernel"
+
+    C: ClassVar = RangeVarConstraint("C", RangeOf(base(VectorType)))
+
+    a = operand_def(MemRefType)
+    rows = var_operand_def(INDEX)
+    a_steps = var_operand_def(INDEX)
+    b = operand_def(MemRefType)
+    column = operand_def(INDEX)
+    b_steps = var_operand_def(INDEX)
+    apart = operand_def(INDEX)
+    trips = var_operand_def(INDEX)
+    valid = opt_operand_def(INDEX)
+    fill = opt_operand_def(VectorType)
+    following = opt_operand_def(MemRefType)
+    start = opt_operand_def(INDEX)
+    block = opt_operand_def(INDEX)
+    accs = var_operand_def(C)
+    sums = var_result_def(C)
+    tile = prop_def(DenseArrayBase.constr(i64))
+    layout = prop_def(StringAttr)
+    group = prop_def(IntegerAttr.constr(i64))
+    blocks = opt_prop_def(IntegerAttr.constr(i64))
+    unsigned_a = opt_prop_def(UnitAttr)
+    unsigned_b = opt_prop_def(UnitAttr)
+    bias = opt_prop_def(UnitAttr)
+
+    traits = traits_def(MemoryReadEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    assembly_format = (
+        "$a `[` $rows `]` `by` `[` $a_steps `]` `,` $b `[` $column `]` `by` `[` $b_steps `]`"
+        " `apart` $apart `trips` `[` $trips `]` (`valid` $valid^ `fill` $fill `:` type($fill))?"
+        " (`following` $following^ `[` $start `]` `block` $block `:` type($following))?"
+        " `accs` `(` $accs `)` attr-dict `:` type($a) `,` type($b) `->` type($accs)"
+    )
+
+    def __init__(
+        self, a: Strided, b: Strided, apart: SSAValue, trips: Sequence[SSAValue],
+        accs: Sequence[SSAValue], facts: Facts,
+    ):  # fmt: skip
+        """`b` has one start, that of the first vector; see `Facts` for the rest."""
+        (source_a, rows, a_steps), (source_b, (column,), b_steps) = a, b
+        super().__init__(
+            operands=[
+                *(source_a, rows, a_steps, source_b, column, b_steps, apart, trips),
+                *(facts.valid or (None, None)),
+                *(facts.following or (None, None, None)),
+                accs,
+            ],
+            result_types=[[acc.type for acc in accs]],
+            properties={
+                "tile": DenseArrayBase.from_list(i64, facts.tile),
+                "layout": StringAttr(facts.layout),
+                "group": IntegerAttr(facts.group, i64),
+                "blocks": None if facts.blocks is None else IntegerAttr(facts.blocks, i64),
+                "unsigned_a": flag(facts.unsigned_a),
+                "unsigned_b": flag(facts.unsigned_b),
+                "bias": flag(facts.bias),
+            },
+        )
+
+    @property
+    def vectors(self) -> int:
+        """Vectors in a row of the block."""
+        return len(self.accs) // len(self.rows)
+
+    def verify_(self) -> None:
+        wide = {cast("VectorType[Attribute]", acc.type) for acc in self.accs}
+        if len(wide) != 1 or not self.rows or len(self.accs) % len(self.rows):
+            raise VerifyException("expected as many equal vectors for each row")
+        if {len(self.a_steps), len(self.b_steps)} != {len(self.trips)} or not self.trips:
+            raise VerifyException("expected a step in A and in B for each loop")
+        if self.layout.data not in LAYOUTS:
+            raise VerifyException(f"layout is one of {', '.join(LAYOUTS)}")
+        if (self.valid is None) != (self.fill is None):
+            raise VerifyException("expected both the valid columns and their fill, or neither")
+        if len({x is None for x in (self.following, self.start, self.block)}) != 1:
+            raise VerifyException("expected a buffer, a start and a block, or none of them")
+        for narrow in (self.a, self.b):
+            verify_widening(element_of(narrow), next(iter(wide)).element_type)
+
+
+Panel = Dialect("panel", [PackRowsOp, PackColumnsOp, MicroKernelOp])

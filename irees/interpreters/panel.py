@@ -1,19 +1,21 @@
-"""panel: copies of slices of operands into panels, element by element."""
+"""panel: copies into panels, element by element, and micro-kernels, step by step along K."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
-from irees.dialects.panel import PackColumnsOp, PackRowsOp
+from irees.dialects.panel import MicroKernelOp, PackColumnsOp, PackRowsOp
 from irees.errors import RuntimeTrap
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.values import array_of, dtype_of, is_float
+from irees.interpreters.vector import bf16_dot
 
 SIGN = np.int8(-128)
 """The sign bit: xor with it adds 128 to an i8, as an unsigned value."""
@@ -100,5 +102,48 @@ def _pack_columns(machine: Machine, op: Operation) -> Prepared:
         values = values.reshape(-1, group, width).transpose(0, 2, 1)
         store(op, b["panel"], 0, np.ascontiguousarray(values))
         return ()
+
+    return run
+
+
+@implements("panel.micro_kernel")
+def _micro_kernel(machine: Machine, op: Operation) -> Prepared:
+    """sums[r, v] = accs[r, v] + sum over k of A[r, k] * B[k, v], in the order of the loops"""
+    assert isinstance(op, MicroKernelOp)
+    operands, group = Operands(op), op.group.value.data
+    dtype, lanes = dtype_of(op.sums[0].type), op.sums[0].type.get_shape()[0]
+    columns = np.arange(op.vectors * lanes)
+
+    def multiply(acc: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Adds the products of A [rows, group] and B [columns, group] to C [rows, columns]."""
+        if group > 1 and dtype.kind == "f":
+            flat = b.reshape(-1)
+            return np.stack([bf16_dot(c, np.tile(x, len(b)), flat) for c, x in zip(acc, a)])
+        if op.bias is not None:
+            a = (a ^ SIGN).view(np.uint8)
+        a, b = widened(a, dtype, op.unsigned_a), widened(b, dtype, op.unsigned_b)
+        for g in range(group):
+            acc = acc + a[:, None, g] * b[None, :, g]
+        return acc
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        rows, steps = np.array(bound["rows"], np.int64), np.arange(group)
+        acc = np.stack(bound["accs"]).reshape(len(rows), -1)
+        starts = int(bound["apart"]) * (columns // lanes) + columns % lanes * group
+        read = columns if bound["valid"] is None else columns[: max(0, int(bound["valid"]))]
+        for at in product(*(range(int(trip)) for trip in bound["trips"])):
+            a_at, b_at = (
+                sum(k * int(step) for k, step in zip(at, bound[name], strict=True))
+                for name in ("a_steps", "b_steps")
+            )
+            a = elements(op, bound["a"], rows[:, None] + a_at + steps)
+            places = int(bound["column"]) + b_at + starts[read][:, None] + steps
+            b = elements(op, bound["b"], places)
+            if len(read) < len(columns):
+                fill = np.resize(bound["fill"], (len(columns) - len(read), group))
+                b = np.concatenate([widened(b, dtype, op.unsigned_b), fill])
+            acc = multiply(acc, a, b)
+        return tuple(acc.reshape(-1, lanes))
 
     return run

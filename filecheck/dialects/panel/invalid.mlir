@@ -21,3 +21,27 @@ func.func @loops(%b: memref<?xf32>, %p: memref<64xf32>, %o: memref<16xindex>, %i
   return
 }
 // CHECK: expected a size and a step for each loop
+
+// -----
+
+func.func @rows(%a: memref<?xf32>, %c: vector<8xf32>, %i: index) {
+  %0 = panel.micro_kernel %a[%i, %i] by [%i], %a[%i] by [%i] apart %i trips [%i] accs (%c) {tile = array<i64: 8, 16>, layout = "plain", group = 1 : i64} : memref<?xf32>, memref<?xf32> -> vector<8xf32>
+  return
+}
+// CHECK: expected as many equal vectors for each row
+
+// -----
+
+func.func @steps(%a: memref<?xf32>, %c: vector<8xf32>, %i: index) {
+  %0 = panel.micro_kernel %a[%i] by [%i, %i], %a[%i] by [%i] apart %i trips [%i] accs (%c) {tile = array<i64: 8, 16>, layout = "plain", group = 1 : i64} : memref<?xf32>, memref<?xf32> -> vector<8xf32>
+  return
+}
+// CHECK: expected a step in A and in B for each loop
+
+// -----
+
+func.func @layout(%a: memref<?xf32>, %c: vector<8xf32>, %i: index) {
+  %0 = panel.micro_kernel %a[%i] by [%i], %a[%i] by [%i] apart %i trips [%i] accs (%c) {tile = array<i64: 8, 16>, layout = "odd", group = 1 : i64} : memref<?xf32>, memref<?xf32> -> vector<8xf32>
+  return
+}
+// CHECK: layout is one of plain, streamed, packed, panels, blocks

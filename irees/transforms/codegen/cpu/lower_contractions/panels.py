@@ -86,37 +86,49 @@ def panel_of(panels: Panels, columns: Columns, at: IndexBuilder) -> Panels:
     return replace(panels, b=at.insert(view).results[0])
 
 
-def pack_rows(panels: Panels, base: Size, rows: Size, depth: Size, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for some rows and one slice of K, from address `base` on"""
+def pack_rows(
+    panels: Panels, ivs: dict[int, Size], first: Size, rows: Size, part: Slice, at: IndexBuilder
+) -> None:
+    """panel[i, k] = A[first + i, part.start + k], if A is packed at all"""
     plan = panels.plan
-    assert panels.a is not None
-    indices = (base, rows, plan.row_step(plan.a), depth, plan.a.steps[plan.loops.k[-1][-1]])
+    if panels.a is None:
+        return
+    assert part.depth is not None
+    point = {**ivs, plan.loops.m[-1]: first} if plan.loops.m else ivs
+    step = plan.a.steps[plan.loops.k[-1][-1]]
+    base = at.add(plan.a.at(point, at), at.mul(part.start, plan.a.steps[plan.loops.k[0][-1]]))
+    places = [at.value(x) for x in (base, rows, plan.row_step(plan.a), part.depth, step)]
     shape = (panels.row, plan.lanes * plan.group, plan.group)
     bias = plan.dot is not None and plan.dot.biased
-    places = list(map(at.value, indices))
     at.insert(PackRowsOp(plan.a.flat, panels.a, places, shape, unsigned=plan.unsigned_a, bias=bias))
 
 
 def pack_columns(
-    panels: Panels, columns: Columns, base: Size, part: Slice, at: IndexBuilder
-) -> None:
+    panels: Panels, columns: Columns, ivs: dict[int, Size], part: Slice, at: IndexBuilder
+) -> Panels:
     """
-    panel[k, j] = B[part.start + k, columns.start + j]; columns past the last valid one repeat it.
+    panel[k, j] = B[part.start + k, columns.start + j], unless B is read in place
+
+    Columns past the last valid one repeat it. Returns the panels.
     """
     plan = panels.plan
+    if panels.b is None:
+        return panels
     assert part.depth is not None
-    assert panels.b is not None
     assert panels.offsets is not None
-    loops = [
+    base = plan.b.at(ivs, at)
+    k, n = (
         [(at.value(plan.sizes[x]), at.value(plan.b.steps[x])) for x in group]
         for group in (plan.loops.k[-1], plan.loops.n)
-    ]
+    )
     valid = None
     if columns.valid is not None:
         valid = (at.value(columns.valid), at.value(plan.size_n))
     place = [at.value(x) for x in (base, part.start, part.depth, columns.start)]
-    shape = (columns.vectors, plan.lanes, plan.group)
-    buffers = (plan.b.flat, panels.b, panels.offsets)
+    shape, buffers = (columns.vectors, plan.lanes, plan.group), (plan.b.flat, panels.b)
     at.insert(
-        PackColumnsOp(buffers, place, valid, (loops[0], loops[1]), shape, unsigned=plan.unsigned_b)
+        PackColumnsOp(
+            (*buffers, panels.offsets), place, valid, (k, n), shape, unsigned=plan.unsigned_b
+        )
     )
+    return panels
