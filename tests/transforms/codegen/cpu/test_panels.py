@@ -95,6 +95,7 @@ CASES = {
     "rows in one cache set": Case(NARROW, ("bf16", "f32"), ("extf", "extf"), (16, 20, 2048)),
     "few rows": Case(NARROW, ("f32", "f32"), sizes=(3, 45, 63)),
     "bf16 pairs": Case(DOTS, ("bf16", "f32"), ("extf", "extf")),
+    "whole pairs": Case(DOTS, ("bf16", "f32"), ("extf", "extf"), (21, 45, 64)),
     "signed": Case(DOTS, ("i8", "i32"), ("extsi", "extsi")),
     "unsigned a": Case(DOTS, ("i8", "i32"), ("extui", "extsi")),
     "unsigned b": Case(DOTS, ("i8", "i32"), ("extsi", "extui")),
