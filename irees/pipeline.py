@@ -127,9 +127,9 @@ FUSION = """
 
 CPU_CODEGEN = """
     inline-kernels select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
-    lower-linalg-ext-to-loops lower-contractions vectorize-structured-ops lower-gather
-    erase-unread-buffers expand-math pipeline-workgroups interleave-chains
-    use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
+    lower-linalg-ext-to-loops lower-contractions pack-panels lower-micro-kernels
+    vectorize-structured-ops lower-gather erase-unread-buffers expand-math pipeline-workgroups
+    interleave-chains use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
     cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""

@@ -36,6 +36,7 @@ OWN: dict[str, str] = {
     "irees": "irees:Irees",
     "nvgpu": "nvgpu:Nvgpu",
     "nvvm": "nvvm:Nvvm",
+    "panel": "panel:Panel",
     "stream": "stream:Stream",
     "tm_tensor": "tm_tensor:TMTensor",
     "util": "util:Util",

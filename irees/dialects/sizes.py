@@ -168,6 +168,12 @@ def constant_value(value: SSAValue) -> int | None:
     return None
 
 
+def folded(size: SSAValue) -> Size:
+    """Returns an index value as an int if it is a constant."""
+    number = constant_value(size)
+    return size if number is None else number
+
+
 def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Size]:
     """Returns the static sizes with each `?` replaced by the next dynamic value."""
     values = iter(dynamic)

@@ -24,6 +24,7 @@ from irees.interpreters import (  # noqa: F401 (they fill the table)
     kernels,
     math,
     memref,
+    panel,
     plugin_ops,
     scf,
     structured,

@@ -241,18 +241,19 @@ def flushed(values: np.ndarray) -> np.ndarray:
     return np.where(tiny, np.copysign(np.zeros((), values.dtype), values), values)
 
 
+def bf16_dot(src: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """src + products of lane pairs, odd lanes first; subnormals are flushed to zero"""
+    result = flushed(src)
+    a, b = (flushed(x.astype(np.float32)) for x in (a, b))
+    for part in (1, 0):
+        result = flushed(fma(a[part::2], b[part::2], result))
+    return result
+
+
 @implements("x86vector.avx512.dot")
 def _avx512_dot(machine: Machine, op: Operation) -> Prepared:
-    """src + products of lane pairs, odd lanes first; subnormals are flushed to zero"""
-
-    def run(src: np.ndarray, a: np.ndarray, b: np.ndarray):
-        result = flushed(src)
-        a, b = (flushed(x.astype(np.float32)) for x in (a, b))
-        for part in (1, 0):
-            result = flushed(fma(a[part::2], b[part::2], result))
-        return (result,)
-
-    return run
+    """src + products of lane pairs"""
+    return lambda src, a, b: (bf16_dot(src, a, b),)
 
 
 @implements("irees.dot")

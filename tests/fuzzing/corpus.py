@@ -22,7 +22,18 @@ TORCH_MODULES = Path(__file__).parent / "torch_modules"
 MAX_LENGTH = 6000
 """Maximum length of a text in characters: longer texts take too long to compile."""
 
-LATE = ("codegen", "stream", "devices", "gpu", "nvgpu", "nvvm", "vector", "memref", "x86vector")
+LATE = (
+    "codegen",
+    "stream",
+    "devices",
+    "gpu",
+    "nvgpu",
+    "nvvm",
+    "vector",
+    "memref",
+    "panel",
+    "x86vector",
+)
 """Folders of `filecheck/` whose IR the input phase refuses: it is mutated less often."""
 
 _COMMENT = re.compile(r"^\s*//.*\n?", re.MULTILINE)

@@ -28,7 +28,18 @@ from irees.target import X86_LEVELS, Target
 REPOSITORY = Path(__file__).parents[2]
 MODELS = REPOSITORY.parent / "shared" / "models"
 
-LATE = ("codegen", "stream", "devices", "gpu", "nvgpu", "nvvm", "vector", "memref", "x86vector")
+LATE = (
+    "codegen",
+    "stream",
+    "devices",
+    "gpu",
+    "nvgpu",
+    "nvvm",
+    "vector",
+    "memref",
+    "panel",
+    "x86vector",
+)
 """Folders of `filecheck/` whose IR the input phase refuses."""
 
 _CPU: dict[str, Any] = {

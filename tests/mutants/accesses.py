@@ -123,8 +123,8 @@ MUTANTS = (
     Mutant(
         "A16",
         "a column of a panel is not that of the matrix",
-        "irees/transforms/codegen/cpu/lower_contractions/pack.py",
-        "column = b.minimum(column, b.sub(plan.size_n, 1))",
+        "irees/transforms/codegen/cpu/pack_panels/columns.py",
+        "column = b.minimum(column, b.sub(folded(self.op.total), 1))",
         "pass",
         shown("matmul rests"),
     ),

@@ -39,7 +39,7 @@ SURROUNDINGS_TESTS = ("tests/transforms/codegen/cpu/test_surroundings.py",)
 EPILOGUE_TESTS = ("tests/properties/test_register_epilogues.py",)
 WINOGRAD = "irees/transforms/global_opt/convert_conv2d_to_winograd/__init__.py"
 WINOGRAD_TESTS = ("tests/properties/test_winograd.py",)
-DOTS = "irees/transforms/codegen/cpu/lower_contractions/dots.py"
+PRODUCTS = "irees/transforms/codegen/cpu/lower_micro_kernels/products.py"
 DOTS_TESTS = ("tests/properties/test_dot_products.py",)
 THREADS = "irees/transforms/codegen/gpu/gpu_distribute_to_threads.py"
 THREADS_TESTS = ("filecheck/transforms/codegen/gpu/gpu_distribute_to_threads.mlir",)
@@ -638,7 +638,7 @@ MUTANTS = (
     Mutant(
         "S7ah",
         "columns are taken for neighbours by their first and last alone",
-        "irees/transforms/codegen/cpu/lower_contractions/pack.py",
+        "irees/transforms/codegen/cpu/pack_panels/columns.py",
         "close, lane, b = for_loop(at, 1, lanes, 1, [always])",
         "close, lane, b = for_loop(at, lanes - 1, lanes, 1, [always])",
         ("tests/transforms/codegen/cpu/test_lower_contractions.py",),
@@ -710,8 +710,8 @@ MUTANTS = (
     Mutant(
         "S7p",
         "each step of K asks for what it reads itself",
-        "irees/transforms/codegen/cpu/lower_contractions/prefetch.py",
-        "later, asked = at.add(column, step), -line",
+        "irees/transforms/codegen/cpu/lower_micro_kernels/prefetch.py",
+        "later, asked = at.add(column, at.mul(block.b_steps[-1], steps)), -line",
         "later, asked = column, -line",
         ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
     ),
@@ -873,7 +873,7 @@ MUTANTS = (
     Mutant(
         "S8a",
         "what turned signs add to a column stays in it",
-        DOTS,
+        "irees/transforms/codegen/cpu/lower_contractions/bias.py",
         "return [at.insert(arith.SubiOp(zero, total)).results[0] for total in close(sums)]",
         "close(sums)\n    return [zero] * columns.vectors",
         DOTS_TESTS,
@@ -881,18 +881,34 @@ MUTANTS = (
     Mutant(
         "S8b",
         "a last group of bf16 that is filled with +0 loses a sum of -0.0",
-        DOTS,
-        "padding(plan.dot, -0.0)",
-        "padding(plan.dot, 0.0)",
+        "irees/transforms/codegen/cpu/pack_panels/groups.py",
+        "padding(element_of(to.op.panel), -0.0)",
+        "padding(element_of(to.op.panel), 0.0)",
         (f"{DOTS_TESTS[0]}::test_kernels_for_other_processors[avx512_bf16]",),
     ),
     Mutant(
         "S8c",
         "signed and unsigned change places where B is the unsigned one",
-        DOTS,
-        "*((b, a) if dot.swapped else (a, b))",
+        PRODUCTS,
+        "*((b, a) if block.op.unsigned_b else (a, b))",
         "a, b",
         DOTS_TESTS,
+    ),
+    Mutant(
+        "A246",
+        "an inner loop of K counts its prefetches from zero again",
+        PRODUCTS,
+        "b.add(b.mul(step.number, size), k)",
+        "k",
+        ("tests/transforms/codegen/cpu/test_contraction_prefetch.py",),
+    ),
+    Mutant(
+        "A247",
+        "a vector of columns that the matrix does not fill is read whole",
+        "irees/transforms/codegen/cpu/pack_panels/groups.py",
+        "(v + 1) * to.lanes <= to.valid",
+        "v * to.lanes <= to.valid",
+        ("tests/transforms/codegen/cpu/test_panels.py",),
     ),
     Mutant(
         "S9a",

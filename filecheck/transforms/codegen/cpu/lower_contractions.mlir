@@ -4,15 +4,11 @@
 // B is packed into panels, and a block of C is held in registers over all of K.
 // CHECK-LABEL: func.func @matmul
 // CHECK:         %[[PANEL:.*]] = memref.alloc() : memref<1024xf32>
-// CHECK:         %[[B:.*]] = vector.load %{{.*}} : memref<?xf32, strided<[1], offset: ?>>, vector<8xf32>
-// CHECK-NEXT:            vector.store %[[B]], %[[PANEL]]
+// CHECK:         panel.pack_columns %{{.*}} into %[[PANEL]] {vectors = 2 : i64, lanes = 8 : i64, group = 1 : i64} : memref<?xf32, strided<[1], offset: ?>> using memref<16xindex> to memref<1024xf32>
 // CHECK:         scf.for
 // CHECK:         %[[C:.*]] = vector.load %{{.*}}, vector<8xf32>
-// CHECK:         scf.for %{{.*}} iter_args(%[[ACC:.*]] = %[[C]],
-// CHECK:         %[[COLUMN:.*]] = vector.load %[[PANEL]]
-// CHECK:         %[[A:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
-// CHECK-NEXT:              %[[PRODUCT:.*]] = arith.mulf %[[A]], %[[COLUMN]] : vector<8xf32>
-// CHECK-NEXT:              arith.addf %[[ACC]], %[[PRODUCT]] : vector<8xf32>
+// CHECK:         %[[SUMS:[0-9]+]], %{{.*}} = panel.micro_kernel %{{.*}}, %[[PANEL]][%{{.*}}] by[%{{.*}}] apart %{{.*}} trips[%{{.*}}] accs(%[[C]], {{.*}}layout = "packed"
+// CHECK:         vector.store %[[SUMS]]
 func.func @matmul(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<16x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xf32>, memref<64x16xf32>) outs(%c : memref<16x16xf32>) {
   ^bb0(%x: f32, %y: f32, %z: f32):
@@ -26,6 +22,7 @@ func.func @matmul(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<16x16
 // Two rows read B where it is.
 // CHECK-LABEL: func.func @few_rows
 // CHECK-NOT:     memref.alloc()
+// CHECK:         panel.micro_kernel %{{.*}} layout = "plain"
 // CHECK:         func.return
 func.func @few_rows(%a: memref<2x64xf32>, %b: memref<64x16xf32>, %c: memref<2x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<2x64xf32>, memref<64x16xf32>) outs(%c : memref<2x16xf32>) {
@@ -43,7 +40,7 @@ func.func @few_rows(%a: memref<2x64xf32>, %b: memref<64x16xf32>, %c: memref<2x16
 // CHECK-NOT:     linalg.generic
 // CHECK:         %[[ZERO:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
 // CHECK:         %[[STAGING:.*]] = memref.alloca() : memref<{{[0-9]+}}xf32>
-// CHECK:         scf.for %{{.*}} iter_args(%{{.*}} = %[[ZERO]],
+// CHECK:         panel.micro_kernel %{{.*}} accs(%[[ZERO]], {{.*}}layout = "panels"
 // CHECK:         vector.store %{{.*}}, %[[STAGING]]
 // CHECK:         scf.for
 // CHECK:         %[[PART:.*]] = memref.load %[[STAGING]]
@@ -68,8 +65,8 @@ func.func @filter(%x: memref<4x6x6xf32>, %w: memref<1x3x3x4x8xf32>, %c: memref<8
 // CHECK-LABEL: func.func @crowded
 // CHECK-DAG:     memref.alloc() : memref<8192xf32>
 // CHECK-DAG:     %[[ROWS:.*]] = memref.alloc() : memref<8448xf32>
-// CHECK:         vector.store %{{.*}}, %[[ROWS]]
-// CHECK:         memref.load %[[ROWS]]
+// CHECK:         panel.pack_rows %{{.*}} into %[[ROWS]] {pitch = 528 : i64, lanes = 8 : i64, group = 1 : i64}
+// CHECK:         panel.micro_kernel %[[ROWS]]
 func.func @crowded(%a: memref<16x1024xf32>, %b: memref<1024x16xf32>, %c: memref<16x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x1024xf32>, memref<1024x16xf32>) outs(%c : memref<16x16xf32>) {
   ^bb0(%x: f32, %y: f32, %z: f32):
@@ -80,13 +77,10 @@ func.func @crowded(%a: memref<16x1024xf32>, %b: memref<1024x16xf32>, %c: memref<
   return
 }
 
-// Dynamic sizes: bf16 is widened, B while it is packed and A when it is broadcast.
+// Dynamic sizes: bf16 is widened, B while it is packed and A in the micro-kernel.
 // CHECK-LABEL: func.func @dynamic_bf16
-// CHECK:         %[[B:.*]] = vector.load %{{.*}}, vector<8xbf16>
-// CHECK-NEXT:            %[[WIDE:.*]] = arith.extf %[[B]] : vector<8xbf16> to vector<8xf32>
-// CHECK-NEXT:            vector.store %[[WIDE]]
-// CHECK:         %[[A:.*]] = arith.extf %{{.*}} : bf16 to f32
-// CHECK-NEXT:              vector.broadcast %[[A]] : f32 to vector<8xf32>
+// CHECK:         panel.pack_columns %{{.*}} : memref<?xbf16, strided<[1], offset: ?>> using memref<{{.*}}xindex> to memref<{{.*}}xf32>
+// CHECK:         panel.micro_kernel %{{.*}} : memref<?xbf16, strided<[1], offset: ?>>, memref<{{.*}}xf32> -> vector<8xf32>
 func.func @dynamic_bf16(%a: memref<?x?xbf16>, %b: memref<?x?xbf16>, %c: memref<?x?xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<?x?xbf16>, memref<?x?xbf16>) outs(%c : memref<?x?xf32>) {
   ^bb0(%x: bf16, %y: bf16, %z: f32):
@@ -157,7 +151,7 @@ func.func @no_f16(%a: memref<16x64xf16>, %b: memref<64x16xf16>, %c: memref<16x16
 // CHECK-NOT:     memref.alloc()
 // CHECK-NOT:     linalg.generic
 // CHECK:         %[[ZERO:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
-// CHECK:         scf.for %{{.*}} iter_args(%{{.*}} = %[[ZERO]],
+// CHECK:         panel.micro_kernel %{{.*}} accs(%[[ZERO]], {{.*}}layout = "blocks"
 // CHECK:         %[[BIAS:.*]] = vector.load %{{.*}} vector<8xf32>
 // CHECK:         vector.store %{{.*}}, %{{.*}} : memref<?xf32
 // CHECK:         func.return
@@ -205,19 +199,16 @@ func.func @no_epilogue(%a: memref<16x64xf32>, %b: memref<64x16xf32>, %c: memref<
   return
 }
 
-// Dot products of four signed i8: A is copied with its signs turned, B four rows at a time, and what
-// the turning adds to a column is known from a panel before its rows are multiplied.
+// Dot products of four signed i8: A is copied with a bias of 128, and what the bias adds to a column
+// is known from a panel before its rows are multiplied.
 // DOTS-LABEL:  func.func @signed
 // DOTS:          %[[A:.*]] = memref.alloc() : memref<2048xi8>
-// DOTS:          arith.xori %{{.*}} : vector<64xi8>
-// DOTS:          vector.store %{{.*}}, %[[A]]
-// DOTS:          vector.shuffle %{{.*}} [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23] : vector<16xi8>, vector<16xi8>
+// DOTS:          panel.pack_rows %{{.*}} into %[[A]] {pitch = 128 : i64, lanes = 64 : i64, group = 4 : i64, bias}
+// DOTS:          panel.pack_columns %{{.*}} {vectors = 1 : i64, lanes = 16 : i64, group = 4 : i64}
 // DOTS:          irees.dot %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8> -> vector<16xi32>
 // DOTS:          %[[START:.*]] = arith.subi %{{.*}} : vector<16xi32>
 // DOTS:          arith.addi %{{.*}}, %[[START]] : vector<16xi32>
-// DOTS:          %[[GROUP:.*]] = vector.load %[[A]][%{{.*}}] : memref<2048xi8>, vector<4xi8>
-// DOTS-NEXT:     vector.bitcast %[[GROUP]] : vector<4xi8> to vector<1xi32>
-// DOTS:          irees.dot %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8> -> vector<16xi32>
+// DOTS:          panel.micro_kernel %[[A]]{{.*}} group = 4 : i64, unsigned_a} : memref<2048xi8>, memref<{{.*}}xi8> -> vector<16xi32>
 func.func @signed(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16xi32>) {
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xi8>, memref<64x16xi8>) outs(%c : memref<16x16xi32>) {
   ^bb0(%x: i8, %y: i8, %z: i32):
@@ -227,8 +218,8 @@ func.func @signed(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16xi
 
 // No instruction has two unsigned operands: they are widened.
 // DOTS-LABEL:  func.func @no_signs
-// DOTS-NOT:      irees.dot
-// DOTS:          arith.muli %{{.*}} : vector<16xi32>
+// DOTS:          panel.pack_columns %{{.*}} group = 1 : i64, unsigned} : memref<?xi8, strided<[1], offset: ?>> using memref<16xindex> to memref<{{.*}}xi32>
+// DOTS:          panel.micro_kernel %{{.*}} group = 1 : i64, unsigned_a, unsigned_b}
 func.func @no_signs(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16xi32>) {
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x64xi8>, memref<64x16xi8>) outs(%c : memref<16x16xi32>) {
   ^bb0(%x: i8, %y: i8, %z: i32):
@@ -236,11 +227,11 @@ func.func @no_signs(%a: memref<16x64xi8>, %b: memref<64x16xi8>, %c: memref<16x16
     linalg.yield %q : i32 } return
 }
 
-// Two bf16 are a group; of a last one half is filled, with -0.0 in B.
+// Two bf16 are a group. K is odd, so A is packed, too, to fill the last group.
 // DOTS-LABEL:  func.func @pairs
-// DOTS:          vector.shuffle %{{.*}} : vector<16xbf16>, vector<16xbf16>
-// DOTS:          arith.constant -0.000000e+00 : bf16
-// DOTS:          x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// DOTS:          panel.pack_rows %{{.*}} group = 2 : i64}
+// DOTS:          panel.pack_columns %{{.*}} group = 2 : i64}
+// DOTS:          panel.micro_kernel %{{.*}} group = 2 : i64} : memref<{{.*}}xbf16>, memref<{{.*}}xbf16> -> vector<16xf32>
 func.func @pairs(%a: memref<16x33xbf16>, %b: memref<33x16xbf16>, %c: memref<16x16xf32>) {
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : memref<16x33xbf16>, memref<33x16xbf16>) outs(%c : memref<16x16xf32>) {
   ^bb0(%x: bf16, %y: bf16, %z: f32):

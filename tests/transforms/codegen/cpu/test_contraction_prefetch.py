@@ -11,10 +11,13 @@ from xdsl.context import Context
 
 import irees
 from irees.analysis import contraction_tiling as decide
+from irees.dialects.upstream.memref import L1, L2
 from irees.frontends.mlir import import_mlir
 from irees.interpreters.registry import PREPARE
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass, prefetch
+from irees.transforms.codegen.cpu.lower_micro_kernels import LowerMicroKernelsPass
+from irees.transforms.codegen.cpu.lower_micro_kernels import prefetch as kernel_prefetch
 
 LINE = 16
 """Elements of f32."""
@@ -65,7 +68,14 @@ BLOCKS = "q, h, w, k; o, q, k, i; o, h, w, i"
 def lowered(text: str):
     module = import_mlir(text)
     LowerContractionsPass().apply(Context(), module)
+    LowerMicroKernelsPass().apply(Context(), module)
     return module
+
+
+def set_costs(monkeypatch, **costs: int) -> None:
+    """Changes the costs of prefetches in the passes that read them."""
+    for module in (prefetch, kernel_prefetch):
+        monkeypatch.setattr(module, "CPU", replace(module.CPU, **costs))
 
 
 def erase_hints(module, locality: int) -> None:
@@ -106,7 +116,7 @@ def asked(monkeypatch, module, shapes) -> Counter[int]:
 )
 def test_each_line_of_the_next_panel_is_asked_for(monkeypatch, rows, slices):
     """Whatever the number of blocks that share a panel; the first panel has nobody to ask."""
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
+    set_costs(monkeypatch, prefetched_bytes=0)
     if slices:
         monkeypatch.setattr(decide, "CPU", replace(decide.CPU, large_slice_bytes=0, kc=16))
     shapes = ((rows, 48), (3, 48, 32))
@@ -128,7 +138,7 @@ def test_blocks_of_channels_are_asked_for_by_all_rows_of_an_image(monkeypatch, i
     Rows of an output with a frame do not flatten: each is a turn of a loop outside. A slice of a
     panel is in several places, which the first blocks of rows ask for.
     """
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
+    set_costs(monkeypatch, prefetched_bytes=0)
     if slices:
         monkeypatch.setattr(decide, "CPU", replace(decide.CPU, kc=16))
     h, w = image
@@ -150,9 +160,9 @@ def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeyp
     kinds = (f"{rows}x40xf32", "40x144xf32", f"{rows}x144xf32")
     near = lowered(contraction("mnk", plain, kinds))
     assert "memref.prefetch" not in str(near), "such a panel stays in the L1 cache"
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=40 * 48 * 4 - 1))
+    set_costs(monkeypatch, near_bytes=40 * 48 * 4 - 1)
     module = lowered(contraction("mnk", plain, kinds))
-    erase_hints(module, prefetch.L1)
+    erase_hints(module, L1)
     found = asked(monkeypatch, module, ((rows, 40), (40, 144)))
     panel = 40 * 48 // LINE
     assert all(found[line] for line in range(panel, 3 * panel))
@@ -162,7 +172,7 @@ def test_strips_of_rows_ask_for_the_next_panel_that_the_first_has_packed(monkeyp
 @pytest.mark.parametrize("case", ["panels", "blocks", "packed"])
 def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, case):
     """Once for each block of rows; the lines of the first steps nobody asks for."""
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=0))
+    set_costs(monkeypatch, near_bytes=0)
     if case == "panels":
         kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
         text, shapes = contraction("mnk", PANELS, kinds), ((8, 48), (3, 48, 32))
@@ -181,7 +191,7 @@ def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, c
         # Both panels count from 0.
         steps, wide, blocks = 40, 3, 2 * 15
     module = lowered(text)
-    erase_hints(module, prefetch.L2)
+    erase_hints(module, L2)
     found = asked(monkeypatch, module, shapes)
     assert not any(found[line] for line in range(CPU.l1_prefetch_steps * wide))
     assert {found[line] for line in range(CPU.l1_prefetch_steps * wide, steps * wide)} == {blocks}
@@ -189,7 +199,7 @@ def test_each_line_of_a_long_panel_is_asked_for_some_steps_before(monkeypatch, c
 
 def test_two_half_vectors_are_one_line(monkeypatch):
     """bf16 that are widened as they are read."""
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, near_bytes=0))
+    set_costs(monkeypatch, near_bytes=0)
     kinds = ("8x48xf32", "3x48x32xf32", "8x96xf32")
     text = contraction("mnk", PANELS, kinds)
     text = text.replace("memref<3x48x32xf32>", "memref<3x48x32xbf16>").replace(
@@ -202,7 +212,7 @@ def test_two_half_vectors_are_one_line(monkeypatch):
 
 @pytest.mark.parametrize("rows", [3, 100, 150])
 def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch, rows):
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=0))
+    set_costs(monkeypatch, prefetched_bytes=0)
     module = lowered(contraction("mnk", PANELS, ("?x48xf32", "3x48x32xf32", "?x96xf32")))
     found = asked(monkeypatch, module, ((rows, 48), (3, 48, 32)))
     panel = 48 * 32 // LINE
@@ -213,7 +223,7 @@ def test_an_unknown_number_of_rows_asks_for_what_eight_blocks_would(monkeypatch,
 
 @pytest.mark.parametrize(("rows", "least"), [("8", 0), ("40", 1 << 20)], ids=["one-block", "small"])
 def test_nothing_is_asked_for_where_it_does_not_pay(monkeypatch, rows, least):
-    monkeypatch.setattr(prefetch, "CPU", replace(prefetch.CPU, prefetched_bytes=least))
+    set_costs(monkeypatch, prefetched_bytes=least)
     kinds = (f"{rows}x48xf32", "3x48x32xf32", f"{rows}x96xf32")
     assert "memref.prefetch" not in str(lowered(contraction("mnk", PANELS, kinds)))
 

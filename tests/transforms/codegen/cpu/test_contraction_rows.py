@@ -16,6 +16,7 @@ from irees.analysis.contraction_tiling import slices_of_panel, strip_of_turns
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
+from irees.transforms.codegen.cpu.lower_micro_kernels import LowerMicroKernelsPass
 from irees.transforms.input.assign_target import AssignTargetPass
 
 MULTIPLY_ADD = """^bb0(%a: f32, %b: f32, %c: f32):
@@ -67,6 +68,7 @@ def lower(module: ModuleOp, facts: str, fp: str = "default") -> None:
     """Lowers the contractions of a module for a target with these facts."""
     AssignTargetPass(facts=facts, fp=fp).apply(Context(), module)
     LowerContractionsPass().apply(Context(), module)
+    LowerMicroKernelsPass().apply(Context(), module)
 
 
 def product(image: tuple[int, int], apart: int, lanes: int) -> str:

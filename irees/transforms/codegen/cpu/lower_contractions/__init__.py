@@ -1,41 +1,41 @@
 """
-Lowers contractions to packed panels and a register-blocked micro-kernel.
+Tiles contractions to loops around packed panels and micro-kernels.
 
-    C[m, n] += A[m, k] * B[k, n]
+    linalg.generic { C[m, n] += A[m, k] * B[k, n] }
+  =>
+    scf.for %k0 in K by KC {
+      scf.for %j in N by NR {
+        panel.pack_columns %b[..] depth KC from %k0 .. columns from %j .. into %panel
+        scf.for %i in M by MR {
+          %c = vector.load of C[%i : %i + MR, %j : %j + NR]
+          %s = panel.micro_kernel %a[..], %panel[..] .. accs (%c)
+          vector.store %s to C[%i : %i + MR, %j : %j + NR]
+        }
+      }
+    }
 
 B is the operand that is stored in panels already, else the one whose columns are contiguous in C.
-The pass copies KC rows and NR columns of B at a time into a panel, which the micro-kernel streams.
-The micro-kernel holds MR x NR of C in registers and does one outer product per k: MR scalars of A,
-broadcast, times NR/lanes vectors of the panel.
-
-    for k0 in K by KC:
-      for j in N by NR:
-        pack B[k0:k0+KC, j:j+NR]
-        for i in M by MR:
-          acc = C[i:i+MR, j:j+NR]
-          for k in KC: acc += A[i:i+MR, k] (x) panel[k]
-          C[i:i+MR, j:j+NR] = acc
+The micro-kernel holds MR x NR of C in registers while it streams through a panel. Later passes
+lower both ops: `irees-pack-panels` and `irees-lower-micro-kernels`.
 
 If rows of A map to a few cache sets, A is packed as well, once per k0. If
-`irees-pack-constant-operands` has laid out B in panels, the kernel reads B in place, with all of K
-in one slice unless A or a panel exceeds the cache, and prefetches the next panel (`prefetch.py`).
-If K is a single slice and C was just filled with zeros, the accumulators start at zero.
+`irees-pack-constant-operands` has laid out B in panels, or `irees-propagate-blocked-layouts` in
+blocks of one vector's width, the kernel reads B in place, with all of K in one slice unless A or a
+panel exceeds the cache, and prefetches the next panel (`prefetch.py`). If K is a single slice and C
+was just filled with zeros, the accumulators start at zero.
 
 The address of each operand is linear in the loop indices, so a convolution is the same nest: its
-image is packed as if it had been unfolded (implicit GEMM), with vector copies where adjacent
-columns are adjacent in the image. Narrow operands are widened (bf16 to f32, i8 to i32): B while it
-is packed, A when it is broadcast. If the target has `dot_products`, they multiply narrow elements
-directly instead, in groups of four or two along K (`dots.py`), unless that would reassociate sums
-of floats (bf16) that must keep their order.
+image is packed as if it had been unfolded (implicit GEMM). Narrow operands are widened (bf16 to
+f32, i8 to i32), B while it is packed. If the target has `dot_products`, they multiply narrow
+elements directly instead, in groups of four or two along K, unless that would reassociate sums of
+floats (bf16) that must keep their order.
 
 With at most four rows of A, B is streamed once, in place, four whole rows at a time: several
 streams along rows get more memory bandwidth than one stream, or than column accesses.
 
-An elementwise op on the output is fused while a block is in registers (`utils/surroundings.py`).
-If B is stored in blocks of one vector's width (`irees-propagate-blocked-layouts`), a panel is
-several blocks, read in place.
+An elementwise op on the output is fused while a block is in registers (`epilogue.py`). Batch loops,
+and loops of M, N or K that do not collapse, run outside the micro-kernel.
 
-Batch loops, and loops of M, N or K that do not collapse, run outside the micro-kernel.
 `irees-vectorize-structured-ops` lowers the rest: depthwise convolutions (no M), outputs that are
 not contiguous, dot products (M and N tiny), element types without vectors. After Goto and van de
 Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
@@ -63,12 +63,11 @@ from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
 from irees.transforms.codegen.cpu.lower_contractions.nest import lower_contraction
-from irees.transforms.codegen.cpu.lower_contractions.plan import Machine
 
 
 @dataclass(frozen=True)
 class LowerContractionsPass(ModulePass):
-    """Lowers contractions on buffers to packed, register-blocked loops."""
+    """Tiles contractions on buffers to loops around packed panels and micro-kernels."""
 
     name = "irees-lower-contractions"
 
@@ -83,12 +82,10 @@ class LowerContractionsPass(ModulePass):
         assert parts is not None
         if not may_rewrite(self.name, op, "lower_contraction of linalg.generic"):
             return
-        target = target_of(op)
-        machine = Machine(target.vector_bytes, target.vector_registers, not is_strict(op))
         for dot in self.ways(op, parts):
             before = op.prev_op
             try:
-                lower_contraction(op, parts, machine, dot)
+                lower_contraction(op, parts, dot)
                 return
             except Unsuitable as reason:
                 way = "" if dot is None else "not using dot-product instructions: "

@@ -1,5 +1,7 @@
 """
-The micro-kernel of a contraction: MR x NR of C in registers. Part of `irees-lower-contractions`.
+A block of C around its micro-kernel: loads it, and stores it. Part of `irees-lower-contractions`.
+
+    C[i : i + MR, j : j + NR] += A[i : i + MR, :] * B[:, j : j + NR]
 """
 
 from __future__ import annotations
@@ -10,37 +12,14 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref, vector
 from xdsl.ir import SSAValue
 
-from irees.transforms.codegen.cpu.lower_contractions.dots import (
-    flipping,
-    multiply_group,
-    wide_broadcast,
-)
+from irees.dialects.panel import Facts, MicroKernelOp
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, Slice
-from irees.transforms.codegen.cpu.lower_contractions.pack import Columns, Panels
-from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, widened
-from irees.transforms.codegen.cpu.lower_contractions.prefetch import (
-    NextPanel,
-    ask_ahead,
-    steps_ahead,
-)
+from irees.transforms.codegen.cpu.lower_contractions.panels import Columns, Panels
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan
+from irees.transforms.codegen.cpu.lower_contractions.prefetch import NextPanel
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where a step of K is, in the loops of K that are open."""
-
-    rows: list[Size]
-    """The element of A in each row of the block."""
-    column: Size
-    """The first element of B."""
-    number: Size
-    """Steps of K before this one, if there are prefetches."""
-    asked: Size
-    """Where the part of the next panel starts that this block of rows prefetches."""
 
 
 @dataclass
@@ -51,6 +30,7 @@ class Kernel:
     panels: Panels
     columns: Columns
     zero: SSAValue
+    """A vector of zeros."""
     zeros: SSAValue | bool
     """Whether C is taken as zero, whatever it holds; a value if only in the first slice of K."""
     first_b: Size
@@ -67,24 +47,17 @@ class Kernel:
     corrections: list[SSAValue] | None
     """Correction per vector of columns for biased rows of A."""
 
-    @property
-    def kind(self):
-        """The type of one vector of C."""
-        return vector_of(self.plan.element, self.plan.lanes)
-
     def emit(self, i: Size, rows: int, at: IndexBuilder) -> None:
         """Emits C[i:i+rows, columns] += A[i:i+rows, :] * B[:, columns]."""
         plan = self.plan
         starts_c = self.starts(plan.c, i, rows, at)
         held = not self._later and self.zeros is not True
-        accs = self._held(starts_c, at) if held else self._zeros(rows)
+        accs = [self.zero] * (rows * self.columns.vectors)
+        if held:
+            accs = self._held(starts_c, at)
         if self.corrections is not None:
             accs = self._corrected(accs, at)
-        starts = self.starts_a(i, rows, at)
-        asked: Size = 0
-        if self.ahead is not None:
-            asked = self.ahead.share_of(at.floordiv(i, plan.tiling.mr), at)
-        results = self._reduce(0, Step(starts, self.first_b, 0, asked), accs, at)
+        results = self._multiply(i, self.starts_a(i, rows, at), accs, at)
         if self.part.epilogue is None:
             self._write(starts_c, results, at)
         elif self.part.epilogue.condition is None:
@@ -127,30 +100,52 @@ class Kernel:
         """Returns the accumulators, plus C if it was not loaded before."""
         return self._sums(starts, values, at) if self._later else values
 
-    def _reduce(
-        self, level: int, step: Step, accs: list[SSAValue], at: IndexBuilder
+    def _multiply(
+        self, i: Size, rows: list[Size], accs: list[SSAValue], at: IndexBuilder
     ) -> list[SSAValue]:
-        """Emits the loops of K from `level` on, with C in loop-carried registers."""
-        plan = self.plan
-        if level == len(plan.loops.k):
-            if self.ahead is not None:
-                self.ahead.ask(step.asked, step.number, at)
-            return self._step(step.rows, step.column, accs, at)
-        size, step_a, step_b = self._extent(level, at)
-        close, k, b = for_loop(at, 0, size, 1, accs)
-        ahead = b.mul(k, step_a)
-        rows = [b.add(row, ahead) for row in step.rows]
-        carried = list(close.arguments)
-        number = step.number
+        """Returns the accumulators plus the products of some rows with the columns."""
+        plan, panels = self.plan, self.panels
+        following = None
         if self.ahead is not None:
-            number = b.add(b.mul(number, size), k)
-        column = b.add(step.column, b.mul(k, step_b))
-        steps = steps_ahead(plan, self.panels, self.part.depth)
-        if level + 1 == len(plan.loops.k) and steps is not None:
-            source = plan.b.flat if self.panels.b is None else self.panels.b
-            vectors = [self._offset(v, b) for v in range(self.columns.vectors)]
-            ask_ahead(plan, source, column, b.mul(step_b, steps), vectors, b)
-        return close(self._reduce(level + 1, Step(rows, column, number, step.asked), carried, b))
+            block = at.add(self.ahead.turn, at.floordiv(i, plan.tiling.mr))
+            following = (self.ahead.buffer, at.value(self.ahead.start), at.value(block))
+        loops = [self._extent(level, at) for level in range(len(plan.loops.k))]
+        trips, a_steps, b_steps = ([at.value(x) for x in each] for each in zip(*loops, strict=True))
+        apart: Size = plan.lanes * plan.group
+        if panels.b is None and plan.loops.vector_loop is not None:
+            apart = plan.b.steps[plan.loops.vector_loop]
+        op = MicroKernelOp(
+            (panels.a or plan.a.flat, [at.value(row) for row in rows], a_steps),
+            (panels.b or plan.b.flat, [at.value(self.first_b)], b_steps),
+            at.value(apart), trips, accs, self._facts(following, at),
+        )  # fmt: skip
+        return list(at.insert(op).results)
+
+    def _facts(
+        self, following: tuple[SSAValue, SSAValue, SSAValue] | None, at: IndexBuilder
+    ) -> Facts:
+        """Returns the element types of the operands, their layout, and what is read next."""
+        plan, panels = self.plan, self.panels
+        valid, biased = None, plan.dot is not None and plan.dot.biased
+        if panels.b is None and plan.packing.panel is None and self.columns.valid is not None:
+            valid = (at.value(self.columns.valid), self.zero)
+        return Facts(
+            (plan.tiling.mr, plan.nr), self._layout, plan.group, valid=valid, following=following,
+            unsigned_a=plan.unsigned_a or (biased and panels.a is not None),
+            unsigned_b=plan.unsigned_b, bias=biased and panels.a is None,
+            blocks=None if self.ahead is None else self.ahead.blocks,
+        )  # fmt: skip
+
+    @property
+    def _layout(self) -> str:
+        """How B is stored."""
+        if self.panels.b is not None:
+            return "packed"
+        if self.plan.packing.streamed:
+            return "streamed"
+        if self.plan.packing.panel is not None:
+            return "panels"
+        return "plain" if self.plan.loops.vector_loop is None else "blocks"
 
     def _extent(self, level: int, at: IndexBuilder) -> tuple[Size, Size, Size]:
         """Returns the trip count of a loop of K, and its strides in A and in B."""
@@ -169,60 +164,6 @@ class Kernel:
             step_a = plan.group
         return size, step_a, step_b
 
-    def _step(
-        self, rows: list[Size], column: Size, accs: list[SSAValue], b: IndexBuilder
-    ) -> list[SSAValue]:
-        """Emits one outer product: acc[r, v] + broadcast(A[r]) * B[v]."""
-        plan, vectors = self.plan, self.columns.vectors
-        columns = [self._column(b.add(column, self._offset(v, b)), v, b) for v in range(vectors)]
-        packed_rows = self.panels.a
-        source = plan.a.flat if packed_rows is None else packed_rows
-        flip = flipping(self.panels, b)
-        out: list[SSAValue] = []
-        for r, row in enumerate(rows):
-            if plan.dot is not None:
-                splat = wide_broadcast(plan, source, row, flip, b)
-                for v in range(vectors):
-                    acc = accs[r * vectors + v]
-                    out.append(multiply_group(plan.dot, acc, splat, columns[v], b))
-                continue
-            scalar = b.insert(memref.LoadOp.get(source, [b.value(row)])).results[0]
-            if packed_rows is None:
-                scalar = widened(scalar, plan.widen_a, plan.lanes, b)
-            splat = b.insert(vector.BroadcastOp(scalar, self.kind)).results[0]
-            for v in range(vectors):
-                product = b.insert(
-                    same_op(plan.parts.multiply, [splat, columns[v]], [splat.type])
-                ).results[0]
-                acc = accs[r * vectors + v]
-                out.append(b.insert(same_op(plan.parts.add, [acc, product], [acc.type])).results[0])
-        return out
-
-    def _offset(self, v: int, b: IndexBuilder) -> Size:
-        """Returns the offset of vector `v` of B from the first vector of a step."""
-        plan = self.plan
-        if plan.loops.vector_loop is not None and self.panels.b is None:
-            return b.mul(plan.b.steps[plan.loops.vector_loop], v)
-        return v * plan.lanes * plan.group
-
-    def _column(self, start: Size, v: int, b: IndexBuilder) -> SSAValue:
-        plan = self.plan
-        if self.panels.b is not None:
-            kind = vector_of(plan.packed_element, plan.lanes * plan.group)
-            return b.insert(vector.LoadOp(self.panels.b, [b.value(start)], kind)).results[0]
-        source = plan.b.flat
-        if self._whole(v) or plan.packing.panel is not None:
-            value = b.insert(vector.LoadOp(source, [b.value(start)], self._kind_of_b())).results[0]
-            return value if plan.dot else widened(value, plan.widen_b, plan.lanes, b)
-        # Columns past the end of an unpacked B may be out of bounds.
-        close, lane, c = for_loop(b, 0, self._count(v, b), 1, [self.zero])
-        value = c.insert(memref.LoadOp.get(source, [c.value(c.add(start, lane))])).results[0]
-        value = widened(value, plan.widen_b, plan.lanes, c)
-        return close([c.insert(vector.InsertOp(value, close.arguments[0], [lane])).results[0]])[0]
-
-    def _kind_of_b(self):
-        return vector_of(self.plan.b.flat.type.element_type, self.plan.lanes * self.plan.group)
-
     # --- C --------------------------------------------------------------------------------
 
     def _whole(self, v: int) -> bool:
@@ -234,12 +175,6 @@ class Kernel:
         """Whether vector `v` of C is staged, because it is not contiguous or not complete."""
         return self.plan.loops.scattered or not self._whole(v)
 
-    def _count(self, v: int, b: IndexBuilder) -> Size:
-        """Returns the number of valid columns in vector `v`."""
-        valid = self.columns.valid
-        assert valid is not None
-        return b.maximum(b.minimum(b.sub(valid, v * self.plan.lanes), self.plan.lanes), 0)
-
     def _place(
         self, starts: list[Size], r: int, v: int, b: IndexBuilder
     ) -> tuple[SSAValue, SSAValue]:
@@ -249,10 +184,6 @@ class Kernel:
             number = (r * self.columns.vectors + v) * self.plan.lanes
             return self.staging, b.value(number)
         return self.plan.c.flat, b.value(self.plan.place(self.plan.c, starts[r], v, b))
-
-    def _zeros(self, rows: int) -> list[SSAValue]:
-        """Returns zero accumulators."""
-        return [self.zero] * (rows * self.columns.vectors)
 
     def _corrected(self, values: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
         """Adds the corrections of the columns to the accumulators."""
@@ -268,7 +199,7 @@ class Kernel:
         """Returns C + accumulators."""
         pairs = zip(self._held(starts, at), values, strict=True)
         add = self.plan.parts.add
-        return [at.insert(same_op(add, pair, [self.kind])).results[0] for pair in pairs]
+        return [at.insert(same_op(add, pair, [self.zero.type])).results[0] for pair in pairs]
 
     def _held(self, starts: list[Size], at: IndexBuilder) -> list[SSAValue]:
         """Loads C, through the staging buffer where needed."""
@@ -281,7 +212,7 @@ class Kernel:
             self._move(starts, at, out=False)
         places = [self._place(starts, r, v, at) for r, v in every]
         return [
-            at.insert(vector.LoadOp(buffer, [place], self.kind)).results[0]
+            at.insert(vector.LoadOp(buffer, [place], self.zero.type)).results[0]
             for buffer, place in places
         ]
 

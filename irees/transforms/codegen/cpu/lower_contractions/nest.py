@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -21,11 +21,7 @@ from irees.transforms.codegen.common.utils.surroundings import (
     fill_of,
     find_consumer,
 )
-from irees.transforms.codegen.cpu.lower_contractions.dots import (
-    column_sums,
-    pack_column_groups,
-    pack_row_groups,
-)
+from irees.transforms.codegen.cpu.lower_contractions.bias import column_sums
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import (
     Epilogue,
     Slice,
@@ -33,7 +29,7 @@ from irees.transforms.codegen.cpu.lower_contractions.epilogue import (
     fits,
 )
 from irees.transforms.codegen.cpu.lower_contractions.kernel import Kernel
-from irees.transforms.codegen.cpu.lower_contractions.pack import (
+from irees.transforms.codegen.cpu.lower_contractions.panels import (
     Columns,
     Panels,
     allocate,
@@ -42,14 +38,14 @@ from irees.transforms.codegen.cpu.lower_contractions.pack import (
     panel_of,
 )
 from irees.transforms.codegen.cpu.lower_contractions.plan import (
-    Machine,
     Operand,
     Plan,
     Rows,
     make_plan,
-    zero_vector,
 )
 from irees.transforms.codegen.cpu.lower_contractions.prefetch import next_packed_panel, next_panel
+from irees.transforms.utils.accesses import zero
+from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, remainder
 from irees.transforms.utils.structured import is_zero
@@ -59,12 +55,7 @@ NAME = "irees-lower-contractions"
 Inside = Callable[[dict[int, Size], IndexBuilder], None]
 
 
-def lower_contraction(
-    op: linalg.GenericOp,
-    parts: MultiplyAdd,
-    machine: Machine,
-    dot: DotProduct | None,
-) -> None:
+def lower_contraction(op: linalg.GenericOp, parts: MultiplyAdd, dot: DotProduct | None) -> None:
     """
     Replaces a contraction by its loops; `dot` is the dot-product instruction to use, if any.
 
@@ -72,7 +63,7 @@ def lower_contraction(
     """
     fill = fill_of(op)
     at = IndexBuilder(InsertPoint.before(op), {})
-    plan, epilogue = _plan_and_epilogue(op, parts, machine, dot, at)
+    plan, epilogue = _plan_and_epilogue(op, parts, dot, at)
     for candidate in plan.candidates:
         if candidate.rejected is not None:
             remark("missed", NAME, op, str(candidate))
@@ -88,24 +79,20 @@ def lower_contraction(
 
 
 def _plan_and_epilogue(
-    op: linalg.GenericOp,
-    parts: MultiplyAdd,
-    machine: Machine,
-    dot: DotProduct | None,
-    at: IndexBuilder,
+    op: linalg.GenericOp, parts: MultiplyAdd, dot: DotProduct | None, at: IndexBuilder
 ) -> tuple[Plan, Epilogue | None]:
     """Returns the plan and the elementwise consumer of C, if the micro-kernel can apply it."""
     consumer = find_consumer(op)
     epilogue = None if consumer is None else epilogue_of(consumer, len(op.iterator_types), at)
     beside = [] if epilogue is None else epilogue.buffers
     try:
-        plan = make_plan(op, parts, machine, dot, beside, at)
+        plan = make_plan(op, parts, dot, beside, at)
         if epilogue is None or fits(epilogue, plan):
             return plan, epilogue
     except Unsuitable:
         # Operands of the epilogue may prevent loops from collapsing: retry without it.
         pass
-    return make_plan(op, parts, machine, dot, [], at), None
+    return make_plan(op, parts, dot, [], at), None
 
 
 class Nest:
@@ -115,7 +102,9 @@ class Nest:
         self.plan = plan
         self.epilogue = epilogue
         self.panels = allocate(plan, at)
-        self.zero = zero_vector(plan, at)
+        scalar = at.insert(zero(plan.element)).results[0]
+        kind = vector_of(plan.element, plan.lanes)
+        self.zero = at.insert(vector.BroadcastOp(scalar, kind)).results[0]
         self.staging: SSAValue | None = None
         divides = isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0
         if plan.loops.scattered or not divides:
@@ -182,20 +171,15 @@ class Nest:
         is_last = at.insert(arith.CmpiOp(at.value(k0), at.value(last), "eq")).results[0]
         return replace(self.epilogue, condition=is_last)
 
-    def _slice(
-        self,
-        ivs: dict[int, Size],
-        part: Slice,
-        at: IndexBuilder,
-    ) -> None:
+    def _slice(self, ivs: dict[int, Size], part: Slice, at: IndexBuilder) -> None:
         """Emits one slice of K: A packed once and B panel by panel, or MC rows of A at a time."""
         plan = self.plan
         if plan.tiling.mc is None:
             turns = plan.sizes[plan.loops.outer_m[0]] if plan.loops.outer_m else 1
-            self._pack_rows(ivs, 0, plan.size_m, part, at)
+            pack_rows(self.panels, ivs, 0, plan.size_m, part, at)
             self._columns(
                 lambda columns, b: self._panel(
-                    self._pack_panel(self.panels, columns, ivs, part, b),
+                    pack_columns(self.panels, columns, ivs, part, b),
                     columns, ivs, Rows(0, plan.size_m, 0, turns), part, b,
                 ),
                 at,
@@ -206,7 +190,7 @@ class Nest:
             rows = Rows(start, count, 0, 1)
             if plan.loops.outer_m:
                 rows = Rows(0, plan.size_m, start, count)
-            self._pack_rows(ivs, rows.first, rows.count, part, b)
+            pack_rows(self.panels, ivs, rows.first, rows.count, part, b)
             self._columns(
                 lambda columns, c: self._panel(
                     self._panel_of_strips(columns, start, ivs, part, c),
@@ -224,33 +208,6 @@ class Nest:
         if main < size:
             strip(main, size - main, at)
 
-    def _pack_rows(
-        self, ivs: dict[int, Size], first: Size, rows: Size, part: Slice, at: IndexBuilder
-    ) -> None:
-        """Packs some rows of A, if A is packed at all."""
-        plan = self.plan
-        if self.panels.a is None:
-            return
-        assert part.depth is not None
-        start = at.add(
-            plan.a.at(self._row(ivs, first), at),
-            at.mul(part.start, plan.a.steps[plan.loops.k[0][-1]]),
-        )
-        pack = pack_rows if plan.dot is None else pack_row_groups
-        pack(self.panels, start, rows, part.depth, at)
-
-    def _pack_panel(
-        self, panels: Panels, columns: Columns, ivs: dict[int, Size], part: Slice, at: IndexBuilder
-    ) -> Panels:
-        """Packs one panel of B, unless it is read in place."""
-        plan = self.plan
-        if panels.b is None:
-            return panels
-        linear = plan.is_one_loop(plan.loops.n, plan.b) and plan.b.steps[plan.loops.n[-1]] == 1
-        pack = pack_columns if plan.dot is None else pack_column_groups
-        pack(panels, columns, linear, plan.b.at(ivs, at), part, at)
-        return panels
-
     def _panel_of_strips(
         self, columns: Columns, first: Size, ivs: dict[int, Size], part: Slice, at: IndexBuilder
     ) -> Panels:
@@ -262,7 +219,7 @@ class Nest:
             return panels
         is_first = at.insert(arith.CmpiOp(first, at.value(0), "eq")).results[0]
         close, b = if_else(at, is_first)
-        self._pack_panel(panels, columns, ivs, part, b)
+        pack_columns(panels, columns, ivs, part, b)
         close()
         return panels
 
@@ -295,10 +252,6 @@ class Nest:
         if not self.from_zero or isinstance(k0, int):
             return self.from_zero and k0 == 0
         return at.insert(arith.CmpiOp(k0, at.value(0), "eq")).results[0]
-
-    def _row(self, ivs: dict[int, Size], i: Size) -> dict[int, Size]:
-        """Returns the induction variables at row `i`."""
-        return {**ivs, self.plan.loops.m[-1]: i} if self.plan.loops.m else ivs
 
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
         """Emits the loop over panels of NR columns, and a narrower last panel."""

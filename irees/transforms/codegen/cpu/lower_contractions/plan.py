@@ -8,15 +8,12 @@ Connects a decision with the IR of one contraction. Part of `irees-lower-contrac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects import arith, memref, vector
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     StridedLayoutAttr,
@@ -38,14 +35,16 @@ from irees.analysis.contraction_tiling import (
 )
 from irees.analysis.contractions import (
     MultiplyAdd,
+    Roles,
     packed_columns,
     packed_depth,
     roles,
     vector_side,
 )
-from irees.analysis.dot_products import DotProduct
+from irees.analysis.dot_products import DotProduct, sign
 from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.transforms.utils.lanes import has_lanes, lane_bytes, vector_of
+from irees.dialects.irees_target import is_strict, target_of
+from irees.transforms.utils.lanes import has_lanes, lane_bytes
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
@@ -54,16 +53,7 @@ from irees.transforms.utils.shapes import (
     upper_bound,
 )
 from irees.transforms.utils.structured import linear_form, loop_sources, maps
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The target's vector registers, and whether the program allows reassociation."""
-
-    vector_bytes: int
-    registers: int
-    reassociate: bool
-    """The pass may reassociate sums of floats."""
+from irees.transforms.utils.views import strides_of
 
 
 @dataclass
@@ -113,8 +103,9 @@ class Plan:
     a: Operand
     b: Operand
     c: Operand
-    widen_a: tuple[Operation, ...]
-    widen_b: tuple[Operation, ...]
+    unsigned_a: bool
+    """Elements of A are zero-extended where they are widened."""
+    unsigned_b: bool
     panel_step: Size
     """The stride from one panel of B to the next, in elements."""
     size_m: Size
@@ -217,24 +208,13 @@ class Plan:
 
 def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
     """Returns the strides of a buffer in elements."""
-    kind = buffer.type
-    assert isinstance(kind, MemRefType)
-    if isinstance(kind.layout, StridedLayoutAttr):
-        known = [getattr(s, "data", None) for s in kind.layout.strides]
-    else:
-        known = []
-        step: int | None = 1
-        for size in reversed(kind.get_shape()):
-            known.append(step)
-            step = None if step is None or size < 0 else step * size
-        known.reverse()
-    if all(isinstance(s, int) for s in known):
+    assert isinstance(buffer.type, MemRefType)
+    known = strides_of(buffer.type)
+    if DYNAMIC_INDEX not in known:
         return list(known)
     metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
-    rank = len(known)
-    return [
-        s if isinstance(s, int) else metadata.results[2 + rank + i] for i, s in enumerate(known)
-    ]
+    first = 2 + len(known)
+    return [metadata.results[first + i] if s == DYNAMIC_INDEX else s for i, s in enumerate(known)]
 
 
 def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
@@ -253,56 +233,43 @@ def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
     ).results[0]
 
 
-@dataclass
-class Sides:
-    """The operands of a contraction, with B the one whose columns are vectors."""
+def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> tuple[Roles, int, int]:
+    """
+    Returns the loops by role, and which operand is A and which is B: that with vectors of columns.
 
-    m: tuple[int, ...]
-    n: tuple[int, ...]
-    k: tuple[int, ...]
-    batch: tuple[int, ...]
-    first: int
-    """The operand that is A."""
-    second: int
-    """The operand that is B."""
-    widen_a: tuple[Operation, ...]
-    widen_b: tuple[Operation, ...]
-
-
-def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> Sides:
-    """Returns which operand is A and which is B. Raises Unsuitable."""
-    side, found, indexing = vector_side(op, parts), roles(op, parts), maps(op)
-    if side is None:
+    Raises Unsuitable.
+    """
+    b, found, indexing = vector_side(op, parts), roles(op, parts), maps(op)
+    if b is None:
         raise Unsuitable("the output is not contiguous along M or N")
-    if side == parts.lhs:
-        sides = Sides(
-            found.n, found.m, found.k, found.batch, parts.rhs, parts.lhs,
-            parts.widen_rhs, parts.widen_lhs,
-        )  # fmt: skip
-    else:
-        sides = Sides(
-            found.m, found.n, found.k, found.batch, parts.lhs, parts.rhs,
-            parts.widen_lhs, parts.widen_rhs,
-        )  # fmt: skip
-    if not sides.k:
+    a = parts.lhs
+    if b == parts.lhs:
+        a, found = parts.rhs, replace(found, m=found.n, n=found.m)
+    if not found.k:
         raise Unsuitable("no reduction")
-    if packed_depth(indexing[sides.second]) not in (None, group):
+    if packed_depth(indexing[b]) not in (None, group):
         raise Unsuitable("packed for dot products")
-    in_panels = packed_columns(indexing[sides.second]) is not None
-    for position in (sides.first, sides.second, len(op.operands) - 1):
+    in_panels = packed_columns(indexing[b]) is not None
+    for position in (a, b, len(op.operands) - 1):
         if not isinstance(op.operands[position].type, MemRefType):
             raise Unsuitable("an operand is a scalar")
-        if position == sides.second and in_panels:
+        if position == b and in_panels:
             continue
         if any(linear_form(e) is None for e in indexing[position].results):
             raise Unsuitable("an operand is not indexed linearly")
-    return sides
+    return found, a, b
+
+
+def _is_unsigned(casts: tuple[Operation, ...]) -> bool:
+    """Whether casts zero-extend. Raises Unsuitable if only some of them do."""
+    if casts and sign(casts) is None:
+        raise Unsuitable("an operand is widened by casts of different kinds")
+    return sign(casts) == "extui"
 
 
 def make_plan(
     op: linalg.GenericOp,
     parts: MultiplyAdd,
-    machine: Machine,
     dot: DotProduct | None,
     beside: Sequence[Operand],
     at: IndexBuilder,
@@ -318,27 +285,33 @@ def make_plan(
     element = output.element_type
     if not has_lanes(element) or lane_bytes(element) < 4:
         raise Unsuitable(f"no vectors of {element}")
-    sides = sides_of(op, parts, 1 if dot is None else dot.group)
+    found, first, second = sides_of(op, parts, 1 if dot is None else dot.group)
+    unsigned = {
+        p: _is_unsigned(casts)
+        for p, casts in ((parts.lhs, parts.widen_lhs), (parts.rhs, parts.widen_rhs))
+    }
     sizes = _sizes(op, at)
-    a, _ = _operand(op, sides.first, sizes, at)
-    b, panel_step = _operand(op, sides.second, sizes, at)
+    a, _ = _operand(op, first, sizes, at)
+    b, panel_step = _operand(op, second, sizes, at)
     c, _ = _operand(op, len(op.operands) - 1, sizes, at)
-    panel = packed_columns(maps(op)[sides.second])
-    tuned = LoweringConfigAttr.on(op).ints("block")
+    panel = packed_columns(maps(op)[second])
+    casts = {parts.lhs: parts.widen_lhs, parts.rhs: parts.widen_rhs}
+    unsigned = [_is_unsigned(casts[side]) for side in (first, second)]
+    tuned, target = LoweringConfigAttr.on(op).ints("block"), target_of(op)
     problem = Problem(
-        batch=tuple(sides.batch), m=tuple(sides.m), n=tuple(sides.n), k=tuple(sides.k),
+        batch=found.batch, m=found.m, n=found.n, k=found.k,
         sizes=tuple(map(known, sizes)), limits=tuple(map(upper_bound, sizes)),
         a=a.strides, b=b.strides, c=c.strides, beside=tuple(o.strides for o in beside),
         element_bytes=lane_bytes(element), panel=panel, columns=tuned[1] if tuned else panel,
-        dot=dot, reorder=machine.reassociate or isinstance(element, IntegerType),
-        vector_bytes=machine.vector_bytes, registers=machine.registers,
+        dot=dot, reorder=isinstance(element, IntegerType) or not is_strict(op),
+        vector_bytes=target.vector_bytes, registers=target.vector_registers,
     )  # fmt: skip
     decision = decide(problem)
     loops = decision.loops
     size_n = at.product([sizes[x] for x in loops.n])
     size_m = at.product([sizes[x] for x in loops.m])
     return Plan(
-        op, parts, element, dot, sizes, a, b, c, sides.widen_a, sides.widen_b, panel_step,
+        op, parts, element, dot, sizes, a, b, c, *unsigned, panel_step,
         size_m, size_n, problem.reorder, loops, decision.tiling, decision.packing,
         decision.candidates,
     )  # fmt: skip
@@ -384,27 +357,3 @@ def _operand(
         for loop, factor in form[0].items():
             steps[loop] = at.add(steps[loop], at.mul(stride, factor))
     return Operand(flatten(buffer, at), steps), panel_step
-
-
-def widened(value: SSAValue, casts: tuple[Operation, ...], lanes: int, b: IndexBuilder) -> SSAValue:
-    """Returns a scalar or vector of an operand, cast to the type of the product."""
-    for cast in reversed(casts):
-        target = cast.results[0].type
-        if hasattr(value.type, "get_shape"):
-            target = vector_of(target, lanes)
-        value = b.insert(
-            type(cast).create(
-                operands=[value], result_types=[target], properties=dict(cast.properties)
-            )
-        ).results[0]
-    return value
-
-
-def zero_vector(plan: Plan, at: IndexBuilder) -> SSAValue:
-    """Returns a vector of zeros."""
-    kind = plan.element
-    attr = (
-        IntegerAttr(0, kind) if isinstance(kind, IntegerType | IndexType) else FloatAttr(0.0, kind)
-    )
-    scalar = at.insert(arith.ConstantOp(attr)).results[0]
-    return at.insert(vector.BroadcastOp(scalar, vector_of(kind, plan.lanes))).results[0]
