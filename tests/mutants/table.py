@@ -1921,6 +1921,22 @@ MUTANTS = (
         ("tests/test_probe.py",),
     ),
     Mutant(
+        "A261",
+        "an op of a plug-in by all threads has no workgroup per row",
+        "irees/transforms/codegen/gpu/utils/tiles.py",
+        'return hasattr(loops_model_of(member.op), "to_threads")',
+        'return member.op.name in ("iree_linalg_ext.sort", "iree_linalg_ext.topk_v2")',
+        ("tests/test_probe.py", "tests/test_op_classes.py"),
+    ),
+    Mutant(
+        "A262",
+        "a pass names the class of an op",
+        "irees/transforms/dispatch_creation/outline_dispatch_regions.py",
+        "not is_undefined(op)",
+        'op.name != "tensor.empty"',
+        ("tests/test_op_classes.py",),
+    ),
+    Mutant(
         "A263",
         "the high padding does not count for the size of a pad",
         "irees/dialects/result_sizes.py",
