@@ -27,6 +27,12 @@ one of them, and its operands may be memrefs; it then has no results.
         or returns why not. By default one thread runs the loops of `to_loops`.
     flops(op, points) -> int
         The number of arithmetic operations in `points` iterations. By default one each.
+    reads(op, number) -> bool
+        Whether the op reads output `number` before it writes it. By default it does, so the output
+        keeps its old elements; if not, the op must write all of them, since nothing else does.
+    updates = True
+        The op replaces some elements of its only output, and leaves the others as they are, like a
+        scatter: the output is updated in place if nothing else reads it. By default False.
     leads = True
         The op justifies a kernel, like a contraction: it is not fused into kernels of its
         producers, and ops fused into its kernel preserve its parallel loops. By default False.
@@ -65,7 +71,10 @@ from irees.plugins import line_of, offered, resolve
 DECOMPOSES = ("to_structured",)
 LOOPS = ("domain", "to_loops", "evaluate")
 CODE = ("to_c", "places", "evaluate")
-METHODS = (*DECOMPOSES, *LOOPS, "to_threads", "flops", "leads", "to_c", "places")
+METHODS = (
+    *(*DECOMPOSES, *LOOPS, "to_threads", "flops", "reads", "updates", "leads"),
+    *("to_c", "places"),
+)
 
 OWN = {
     f"iree_linalg_ext.{name}": f"irees.analysis.linalg_ext_models:{model}"
@@ -186,6 +195,15 @@ def flops_in_loops(op: Operation) -> int | None:
         return None
     flops = getattr(loops_model_of(op), "flops", None)
     return prod(sizes) if flops is None else flops(op, prod(sizes))
+
+
+def reads_output(op: Operation, number: int) -> bool:
+    """Whether an op that builds its own loops reads an output before it writes it."""
+    reads = getattr(loops_model_of(op), "reads", None)
+    if reads is None:
+        return True
+    with blamed(op, "reads"):
+        return bool(reads(op, number))
 
 
 def outputs_of(op: Operation) -> list[SSAValue]:

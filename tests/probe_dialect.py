@@ -3,6 +3,7 @@ A dialect that irees knows nothing about: one op of each kind that a plug-in can
 
     probe.rows     has loops of its own: the running maximum along dim 1
     probe.pair     has loops of its own, two results and a stencil: sums and products of neighbours
+    probe.put      has loops of its own, and replaces every second element of its output
     probe.fused    decomposes into structured ops, and into another op of the dialect
     probe.scalar   is an op of scalars, in bodies and beside them
     probe.view     shows the elements of its operand in another shape
@@ -78,6 +79,10 @@ class Rows:
         rows(op.x, [0], builder, row)
 
     @staticmethod
+    def reads(op, number):
+        return False
+
+    @staticmethod
     def evaluate(op, x, init):
         return [np.maximum.accumulate(x, 1)]
 
@@ -116,6 +121,40 @@ class Pair:
     def evaluate(op, x, first, second):
         size = len(first)
         return [x[:size] + x[1 : size + 1], x[:size] * x[1 : size + 1]]
+
+
+@irdl_op_definition
+class PutOp(IRDLOperation):
+    name = "probe.put"
+    x = operand_def(FLOATS)
+    whole = operand_def(FLOATS)
+    result = var_result_def(TensorType)
+    traits = traits_def(DestinationStyleEffects())
+    assembly_format = (
+        "$x `into` $whole attr-dict `:` type($x) `,` type($whole) (`->` type($result)^)?"
+    )
+    outputs = property(lambda self: (self.whole,))
+
+
+class Put:
+    updates = True
+
+    @staticmethod
+    def domain(op):
+        return Domain(("parallel",), (identity_map(op.x), AffineMap(1, 0, (AffineDimExpr(0) * 2,))))
+
+    @staticmethod
+    def to_loops(op, builder):
+        def element(ivs, b):
+            store(load(op.x, [ivs[0]], b), op.whole, [b.mul(ivs[0], 2)], b)
+
+        rows(op.x, [0], builder, element)
+
+    @staticmethod
+    def evaluate(op, x, whole):
+        found = whole.copy()
+        found[: 2 * len(x) : 2] = x
+        return [found]
 
 
 @irdl_op_definition
@@ -180,7 +219,7 @@ class View:
         return [collapse(op.x, groups, op.result.type, builder)]
 
 
-Probe = Dialect("probe", [RowsOp, PairOp, ScalarOp, FusedOp, ViewOp])
+Probe = Dialect("probe", [RowsOp, PairOp, PutOp, ScalarOp, FusedOp, ViewOp])
 HERE = "tests.probe_dialect"
 PLUGIN = Plugin(
     name="probe",
@@ -188,6 +227,6 @@ PLUGIN = Plugin(
     dialects={"probe": f"{HERE}:Probe"},
     interfaces={
         f"probe.{name.lower()}": f"{HERE}:{name}"
-        for name in ("Rows", "Pair", "Scalar", "Fused", "View")
+        for name in ("Rows", "Pair", "Put", "Scalar", "Fused", "View")
     },
 )

@@ -14,11 +14,13 @@ from xdsl.utils.test_value import create_ssa_value
 
 import irees
 from irees.dialects import get_context
+from irees.dialects.iree_tensor_ext import DispatchTensorStoreOp
 from irees.errors import ArgumentError, PluginError, RuntimeTrap, UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.interfaces import Domain
 from irees.options import Options
 from irees.pipeline import OPTIONAL, run_phases
+from irees.remarks import collect
 from irees.testing.oracles import Case, phases_agree
 from tests import probe_dialect as probe
 from tests.plugged import plugged
@@ -136,6 +138,79 @@ def test_in_place_is_safe():
     np.testing.assert_array_equal(irees.compile(text)(x), [[6, 4, 5]])
 
 
+UNWRITTEN = """
+func.func @main(%x: tensor<?x?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %r = probe.rows %x into %e : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}"""
+
+
+def test_an_output_that_is_not_read_needs_no_zeros(monkeypatch):
+    def filled() -> bool:
+        with collect() as remarks:
+            x = np.float32([[1, 3, 2]])
+            np.testing.assert_array_equal(irees.compile(UNWRITTEN)(x, 1, 3), [[1, 3, 3]])
+        return any("filled with 0" in remark.text for remark in remarks)
+
+    assert not filled()
+    monkeypatch.delattr(probe.Rows, "reads")
+    assert filled()
+    monkeypatch.setattr(probe.Rows, "reads", staticmethod(lambda op, n: 1 / 0), raising=False)
+    with pytest.raises(PluginError, match="reads failed: ZeroDivisionError"):
+        irees.compile(UNWRITTEN)
+
+
+PUT = """
+func.func @main(%x: tensor<2xf32>, %c: tensor<5xf32>) -> (tensor<5xf32> {irees.updates = 1 : index}) {
+  %r = probe.put %x into %c : tensor<2xf32>, tensor<5xf32> -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}"""
+
+
+def test_an_update_is_in_place(monkeypatch):
+    """One dispatch that is tied to the argument, and no copy of it."""
+    assert stores_of(PUT) == ["readwrite"]
+    cache, x = np.arange(5, dtype="f"), np.float32([7, 8])
+    irees.compile(PUT)(x, cache)
+    np.testing.assert_array_equal(cache, [7, 1, 8, 3, 4])
+    monkeypatch.delattr(probe.Put, "updates")
+    assert stores_of(PUT) == ["writeonly"]
+
+
+def stores_of(text: str) -> list[str]:
+    """How the kernels of a program access what they write."""
+    module = import_mlir(text)
+    run_phases(get_context(), module, Options(), to="dispatch-creation")
+    stores = [op for op in module.walk() if isinstance(op, DispatchTensorStoreOp)]
+    return [op.target.type.access.data for op in stores]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_update_keeps_the_old_value_for_others(target):
+    text = PUT.replace(" {irees.updates = 1 : index}", "").replace(
+        "(tensor<5xf32>) {", "tensor<5xf32> {"
+    )
+    text = text.replace("return %r", "%s = arith.addf %r, %c : tensor<5xf32>\n  return %s")
+    program = irees.compile(text, target=target)
+    cache = np.arange(5, dtype="f")
+    np.testing.assert_array_equal(program(np.float32([7, 8]), cache), [7, 2, 10, 6, 8])
+    np.testing.assert_array_equal(cache, np.arange(5))
+
+
+def test_an_op_by_threads_has_a_workgroup_per_row(monkeypatch):
+    text = ROWS.replace("?x?", "64x32")
+
+    def tile() -> list[int]:
+        program = irees.compile(text, target="cuda-emulated")
+        return program.manifest["kernels"][0]["configs"][0]["workgroup"]
+
+    assert tile() == [0, 0]
+    why_not = staticmethod(lambda op, builder, room: "not here")
+    monkeypatch.setattr(probe.Rows, "to_threads", why_not, raising=False)
+    assert tile() == [1, 0]
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_on_buffers(target):
     """A program that writes to its arguments may have the op on memrefs."""
@@ -166,6 +241,7 @@ def test_loops_that_leave_the_operands_stay_in_memory(target, monkeypatch):
         value = probe.load(op.x, [0, far], builder)
         probe.store(value, op.init, [0, builder.add(far, 5)], builder)
 
+    monkeypatch.delattr(probe.Rows, "reads")  # A wrong one keeps the old value of its output.
     monkeypatch.setattr(probe.Rows, "to_loops", staticmethod(to_loops))
     program = irees.compile(ROWS, target=target)
     assert program.manifest["kernels"][0]["accesses"]["guarded"] == 2

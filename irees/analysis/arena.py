@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType, i8
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.transforms.canonicalization_patterns.utils import const_evaluate_operand
 
 from irees.analysis.element_sizes import item_bytes
+from irees.dialects.storage import is_allocation, is_slot
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ def most_alive(lives: list[tuple[int, int, int]]) -> int:
 
 
 def _views(op: Operation) -> list[memref.ViewOp]:
-    if not isinstance(op, memref.AllocOp) or op.memref.type.element_type != i8:
+    if not is_allocation(op):
         return []
-    return [use.operation for use in op.memref.uses if isinstance(use.operation, memref.ViewOp)]
+    return [use.operation for use in op.results[0].uses if is_slot(use.operation)]
 
 
 def _bytes(kind: Attribute) -> int | None:

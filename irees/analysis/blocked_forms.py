@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from irees.analysis.paddings import is_background
 from irees.dialects.sizes import Size
+from irees.dialects.storage import is_undefined
 from irees.targets.cpu import CPU
 
 ELEMENT_BYTES: dict[type[Attribute], int] = {Float32Type: 4, Float64Type: 8}
@@ -126,7 +127,7 @@ def channel_form(value: SSAValue, dim: int, vector_bytes: int) -> Form | str:
 
 def costs_nothing(value: SSAValue, form: Form) -> bool:
     """Whether a value can be in a form without a copy at run time."""
-    made_anywhere = isinstance(value.owner, arith.ConstantOp | tensor.EmptyOp)
+    made_anywhere = isinstance(value.owner, arith.ConstantOp) or is_undefined(value.owner)
     return made_anywhere or is_background(value.owner) or form.is_free(value.type)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TypeGuard
 
 from xdsl.dialects import affine, arith, complex, tensor
 from xdsl.dialects.builtin import (
@@ -29,6 +30,7 @@ from irees.analysis.loop_mapping import element_of, loop_nest
 from irees.dialects import iree_encoding as encoding
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.resources import is_splat
+from irees.dialects.storage import inserted, is_extract
 from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp, UnPackOp
 from irees.targets.common import COMMON
 
@@ -85,7 +87,7 @@ def is_root(op: Operation) -> bool:
 def has_fusable_unpack(op: Operation) -> bool:
     """Whether an operand is unpacked, and the op reduces none of its packed dims."""
     return any(
-        isinstance(operand.owner, UnPackOp) and reduces_no_packed_dim(op, operand.owner)
+        isinstance(operand.owner, Operation) and reduces_no_packed_dim(op, operand.owner)
         for operand in op.operands
     )
 
@@ -213,7 +215,7 @@ def is_gather_like(op: Operation) -> bool:
         if isinstance(value, BlockArgument) or not isinstance(value.owner, Operation):
             continue
         inner = value.owner
-        if isinstance(inner, tensor.ExtractOp):
+        if is_extract(inner):
             return True
         if inner.parent is block and inner not in seen:
             seen.add(inner)
@@ -221,7 +223,7 @@ def is_gather_like(op: Operation) -> bool:
     return False
 
 
-def is_attention(op: Operation) -> bool:
+def is_attention(op: Operation) -> TypeGuard[ext.AttentionOp | ext.OnlineAttentionOp]:
     """Whether an op is attention or online attention."""
     return isinstance(op, ext.AttentionOp | ext.OnlineAttentionOp)
 
@@ -229,8 +231,7 @@ def is_attention(op: Operation) -> bool:
 def makes_attention_mask(op: Operation) -> bool:
     """Whether a result of an op is used as an attention mask."""
     return any(
-        isinstance(use.operation, ext.AttentionOp | ext.OnlineAttentionOp)
-        and use.operation.mask is result
+        is_attention(use.operation) and use.operation.mask is result
         for result in op.results
         for use in result.uses
     )
@@ -250,7 +251,7 @@ def is_cloneable(op: Operation, *, aggressive: bool = False) -> bool:
     Whether an op is cloned into each kernel that uses its results
     (IREE: isCloneableIntoDispatchOp).
     """
-    if op.name.split(".")[0] not in CLONEABLE_DIALECTS or isinstance(op, tensor.InsertSliceOp):
+    if op.name.split(".")[0] not in CLONEABLE_DIALECTS or inserted(op):
         return False
     if isinstance(op, CLONED):
         return True

@@ -19,37 +19,22 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from irees.analysis.contractions import is_contraction
 from irees.analysis.element_sizes import item_bytes
+from irees.dialects.storage import is_view, root, slice_of
 from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.targets.common import COMMON
 
-VIEWS = (
-    memref.SubviewOp,
-    memref.ReinterpretCastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
-    memref.CastOp,
-    memref.ViewOp,
-)
 
-
-def root(buffer: SSAValue) -> SSAValue:
-    """Returns the allocation or argument at the base of a chain of views."""
-    while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
-        buffer = buffer.op.operands[0]
-    return buffer
-
-
-def is_view(op: Operation) -> bool:
-    """Whether an op is a slice with unit strides, which a kernel can read in place."""
-    return isinstance(op, tensor.ExtractSliceOp) and {*op.static_strides.get_values()} <= {1}
+def is_read_in_place(op: Operation) -> bool:
+    """Whether an op is a slice of a tensor with unit strides, which a kernel can read in place."""
+    part = slice_of(op)
+    return part is not None and not is_view(op) and all(stride == 1 for stride in part.strides)
 
 
 def leads(op: Operation) -> bool:

@@ -27,38 +27,42 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from irees.analysis.distribution import VIEWS, root
 from irees.analysis.element_sizes import item_bytes
 from irees.dialects.irees import CountersOp
+from irees.dialects.storage import is_allocation, is_dim, is_slot, is_view, loaded, root, stored
 from irees.dialects.stream import CmdDispatchOp
-
-OWN = memref.AllocOp | memref.AllocaOp
 
 READ, WRITE = frozenset({"read"}), frozenset({"write"})
 
-_OPERANDS: Mapping[str, tuple[frozenset[str], ...]] = {
-    "memref.load": (READ,),
-    "vector.load": (READ,),
-    "memref.store": (WRITE,),
-    "vector.store": (WRITE,),
-    "memref.dim": (frozenset(),),
+_COPIES: Mapping[str, tuple[frozenset[str], ...]] = {
     "memref.copy": (READ, WRITE),
     "nvgpu.device_async_copy": (WRITE, READ),
 }
-"""Effects on each memref operand, by op name; other ops read and write all of theirs."""
+"""Effects on each memref operand of ops that copy from one to the other."""
+
+
+def _effects_on(op: Operation, buffers: Sequence[SSAValue]) -> Sequence[frozenset[str]]:
+    """Returns the effects on each buffer among the operands; an unknown op has all on each."""
+    if is_dim(op):
+        return (frozenset(),)
+    if loaded(op) is not None:
+        return (READ,)
+    if stored(op) is not None:
+        return (WRITE,)
+    return _COPIES.get(op.name, (READ | WRITE,) * len(buffers))
 
 
 def effects_of(loop: Operation) -> dict[SSAValue, frozenset[str]]:
     """Returns the effects of a kernel on each buffer allocated outside, by root of its views."""
     found: dict[SSAValue, frozenset[str]] = {}
     for op in loop.walk():
-        if isinstance(op, VIEWS):
+        if is_view(op):
             continue
         buffers = [v for v in op.operands if isinstance(v.type, MemRefType)]
-        known = _OPERANDS.get(op.name, (READ | WRITE,) * len(buffers))
+        known = _effects_on(op, buffers)
         for buffer, effect in zip(buffers, known, strict=True):
             source = root(buffer)
-            if not (isinstance(source.owner, OWN) and loop.is_ancestor(source.owner)):
+            if not (is_allocation(source.owner) and loop.is_ancestor(source.owner)):
                 found[source] = found.get(source, frozenset()) | effect
     return found
 
@@ -103,22 +107,22 @@ def _is_known(buffer: SSAValue) -> bool:
     """Whether a buffer is an argument or an allocation of the executable's function."""
     if isinstance(buffer, BlockArgument):
         return isinstance(buffer.block.parent_op(), func.FuncOp)
-    return isinstance(buffer.owner, memref.AllocOp | CountersOp)
+    return is_allocation(buffer.owner) or isinstance(buffer.owner, CountersOp)
 
 
 def _operands_are_apart(a: SSAValue, b: SSAValue) -> bool:
     """Whether two operands of a dispatch never alias."""
     a, b = (_placed(v) for v in (a, b))
     if root(a) is root(b):
-        views = a is not b and isinstance(a.owner, memref.ViewOp)
-        return views and isinstance(b.owner, memref.ViewOp) and _ranges_are_apart(a.owner, b.owner)
-    allocated = any(isinstance(v.owner, memref.AllocOp | memref.ViewOp) for v in (a, b))
+        slots = a is not b and is_slot(a.owner)
+        return slots and is_slot(b.owner) and _ranges_are_apart(a.owner, b.owner)
+    allocated = any(is_allocation(v.owner) or is_slot(v.owner) for v in (a, b))
     return allocated and _is_fixed(a) and _is_fixed(b)
 
 
 def _placed(buffer: SSAValue) -> SSAValue:
     """Returns the arena view, allocation or argument that a chain of views is based on."""
-    while isinstance(buffer.owner, VIEWS) and not isinstance(buffer.owner, memref.ViewOp):
+    while is_view(buffer.owner) and not is_slot(buffer.owner):
         buffer = buffer.owner.operands[0]
     return buffer
 
@@ -127,7 +131,8 @@ def _is_fixed(buffer: SSAValue) -> bool:
     """Whether the origin of a buffer is known; loop-carried buffers may be any."""
     if isinstance(buffer, BlockArgument):
         return isinstance(buffer.block.parent_op(), func.FuncOp)
-    return isinstance(buffer.owner, memref.AllocOp | memref.ViewOp | memref.GetGlobalOp)
+    made = buffer.owner
+    return is_allocation(made) or is_slot(made) or isinstance(made, memref.GetGlobalOp)
 
 
 def _ranges_are_apart(a: memref.ViewOp, b: memref.ViewOp) -> bool:

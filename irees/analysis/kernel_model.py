@@ -8,3 +8,5 @@ class Kernel:
     irees.kernel: has no domain, since its block may access any element of its operands, so it is
     never tiled. `irees-inline-kernels` lowers it.
     """
+
+    updates = True

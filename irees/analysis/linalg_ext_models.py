@@ -68,6 +68,11 @@ class Sort(Rows):
     to_loops = named(f"{LOOPS}.sorting:lower_sort")
     to_threads = named(f"{THREADS}:lower_sort")
 
+    @staticmethod
+    def reads(op: ext.SortOp, number: int) -> bool:
+        """Whether the op sorts its outputs in place, and not its inputs."""
+        return not op.inputs
+
 
 class Topk(Rows):
     """iree_linalg_ext.topk_v2: the outputs have K elements along the dim."""
@@ -99,6 +104,7 @@ class Scatter:
     """iree_linalg_ext.scatter: not tiled, since its updates are applied in order."""
 
     to_loops = named(f"{LOOPS}:lower_scatter")
+    updates = True
 
 
 class Attention:

@@ -6,11 +6,13 @@ Matches insertions that pad the result of a kernel, so that the kernel can write
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation
+
+from irees.dialects.storage import inserted, is_undefined
 
 
 def is_framed(op: Operation) -> bool:
@@ -19,20 +21,20 @@ def is_framed(op: Operation) -> bool:
 
     Requires static offsets and sizes, unit strides, and a slice without rank reduction.
     """
-    if not isinstance(op, tensor.InsertSliceOp):
+    part = inserted(op)
+    if part is None:
         return False
-    source, fill = op.source.owner, op.dest.owner
+    small, source, fill = op.operands[0], op.operands[0].owner, part.source.owner
     if not isinstance(source, linalg.GenericOp) or source.parent is not op.parent:
         return False
-    if not is_frame(fill) or not op.source.has_one_use():
+    if not is_frame(fill) or not small.has_one_use():
         return False
-    assert isinstance(op.source.type, TensorType)
-    assert isinstance(op.result.type, TensorType)
-    sizes = tuple(op.static_sizes.get_values())
-    known = (*op.static_offsets.get_values(), *sizes, *op.result.type.get_shape())
-    if DYNAMIC_INDEX in known or op.source.type.get_shape() != sizes:
+    assert isinstance(small.type, TensorType)
+    assert isinstance(part.source.type, TensorType)
+    known = (*part.offsets, *part.sizes, *part.source.type.get_shape())
+    if not all(isinstance(n, int) and n != DYNAMIC_INDEX for n in known):
         return False
-    return set(op.static_strides.get_values()) <= {1}
+    return list(small.type.get_shape()) == part.sizes and all(step == 1 for step in part.strides)
 
 
 def is_fill(op: Operation | Block) -> bool:
@@ -41,7 +43,7 @@ def is_fill(op: Operation | Block) -> bool:
         return False
     if any(isinstance(i.type, TensorType) for i in op.inputs):
         return False
-    if not isinstance(op.outputs[0].owner, tensor.EmptyOp):
+    if not is_undefined(op.outputs[0].owner):
         return False
     *body, _ = op.body.block.ops
     return all(isinstance(o, arith.ConstantOp) for o in body)
@@ -55,7 +57,7 @@ def is_background(op: Operation | Block) -> bool:
         and not any(isinstance(i.type, TensorType) for i in op.inputs)
         and not any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops)
         and len(op.outputs) == 1
-        and isinstance(op.outputs[0].owner, tensor.EmptyOp)
+        and is_undefined(op.outputs[0].owner)
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, func, scf, tensor
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue, Use
@@ -30,6 +30,7 @@ from irees.analysis.element_sizes import item_bytes
 from irees.dialects.flow import DispatchOp, DispatchRegionOp
 from irees.dialects.iree_tensor_ext import DispatchTensorLoadOp, DispatchTensorStoreOp
 from irees.dialects.resources import is_splat
+from irees.dialects.storage import is_dim, is_extract, is_reshape, is_undefined, slice_of
 from irees.dialects.util import GlobalLoadOp
 from irees.interfaces import flops_in_loops
 
@@ -37,7 +38,6 @@ _FLOATS = frozenset(
     f"arith.{name}"
     for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
 )
-_VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.CastOp, tensor.ExtractSliceOp)
 _ROOTS = (DispatchTensorLoadOp, GlobalLoadOp)
 
 
@@ -114,9 +114,9 @@ def _read(value: SSAValue) -> int | None:
 
 def _read_by(use: Use, whole: int | None, size: int) -> int | None:
     op = use.operation
-    if isinstance(op, _VIEWS) and use.index == 0:
+    if (is_reshape(op) or slice_of(op)) and use.index == 0:
         return _read(op.results[0])
-    if isinstance(op, tensor.DimOp | tensor.EmptyOp):
+    if is_dim(op) or is_undefined(op):
         return 0
     if isinstance(op, linalg.GenericOp):
         if use.index >= len(op.inputs) and not op.body.block.args[use.index].uses:
@@ -125,7 +125,7 @@ def _read_by(use: Use, whole: int | None, size: int) -> int | None:
         if points is None:
             return whole
         return points * size if whole is None else min(whole, points * size)
-    if isinstance(op, tensor.ExtractOp):
+    if is_extract(op):
         around = op.parent_op()
         points = 1
         if isinstance(around, linalg.GenericOp):

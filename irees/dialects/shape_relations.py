@@ -23,8 +23,8 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from irees.dialects.result_sizes import groups_of, mixed, size, sizes
 from irees.dialects.sizes import (
-    Dim,
     Expr,
     Relation,
     Scalar,
@@ -54,24 +54,6 @@ def rank(value: SSAValue) -> int:
     """Returns the number of dims of a tensor or memref."""
     assert isinstance(value.type, ShapedType)
     return value.type.get_num_dims()
-
-
-def size(value: SSAValue, axis: int) -> Expr:
-    """Returns one dim: an int if it is static, else a `Dim`."""
-    assert isinstance(value.type, ShapedType)
-    known = value.type.get_shape()[axis]
-    return Dim(value, axis) if known == DYNAMIC_INDEX else known
-
-
-def sizes(value: SSAValue) -> list[Expr]:
-    """Returns all dims of a tensor or memref."""
-    return [size(value, axis) for axis in range(rank(value))]
-
-
-def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Expr]:
-    """Returns the static numbers with each `?` replaced by the next operand."""
-    values = iter(dynamic)
-    return [Scalar(next(values)) if n == DYNAMIC_INDEX else n for n in static]
 
 
 def result_is(op: Operation, wanted: Sequence[Expr]) -> Iterator[Relation]:
@@ -190,10 +172,6 @@ def cast(op: Any) -> Iterator[Relation]:
         yield from result_is(op, sizes(op.source))
 
 
-def _groups(op: Any) -> list[list[int]]:
-    return [[i.value.data for i in group.data] for group in op.reassociation.data]
-
-
 def collapse(op: Any) -> Iterator[Relation]:
     """
     Requires each result dim to be the product of its group.
@@ -201,7 +179,7 @@ def collapse(op: Any) -> Iterator[Relation]:
     In an empty tensor the product of a group without the zero dim may overflow, so it is bounded.
     """
     all_sizes = sizes(op.src)
-    for axis, group in enumerate(_groups(op)):
+    for axis, group in enumerate(groups_of(op)):
         others = [n for i, n in enumerate(all_sizes) if i not in group]
         done: Expr = 1
         for part in (all_sizes[i] for i in group):
@@ -210,7 +188,7 @@ def collapse(op: Any) -> Iterator[Relation]:
                 message = f"dim {axis} of the result of {op.name} is too large"
                 yield Relation(part, "sle", left, message)
             done = term("mul", done, part)
-    wanted = [product(size(op.src, i) for i in group) for group in _groups(op)]
+    wanted = [product(size(op.src, i) for i in group) for group in groups_of(op)]
     yield from result_is(op, wanted)
 
 
@@ -240,7 +218,7 @@ def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Itera
 def expand(op: Any) -> Iterator[Relation]:
     """Requires the product of each group to equal the source dim that it expands."""
     result = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
-    for axis, group in enumerate(_groups(op)):
+    for axis, group in enumerate(groups_of(op)):
         what = f"dim {axis} of operand 0 must be the product of dims {group}"
         yield from split(op, [result[i] for i in group], size(op.src, axis), what)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects import func
 
-from irees.analysis.distribution import Group, classes_of, groups_of, loops_of, root
+from irees.analysis.distribution import Group, classes_of, groups_of, loops_of
+from irees.dialects.storage import root
 from irees.frontends.mlir import import_mlir
 
 BODY = """{{

@@ -81,3 +81,20 @@ func.func @any_index(%a: tensor<?x4xf32>, %i: index) -> index {
   %d = tensor.dim %a, %i : tensor<?x4xf32>
   return %d : index
 }
+
+// Padding adds both widths.
+// CHECK-LABEL: func.func @pad
+// CHECK:         %[[D:.*]] = tensor.dim %a
+// CHECK-NEXT:    %[[LOW:.*]] = arith.addi %[[D]], %l : index
+// CHECK-NEXT:    %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-NEXT:    %[[R:.*]] = arith.addi %[[LOW]], %[[TWO]] : index
+// CHECK-NEXT:    func.return %[[R]]
+func.func @pad(%a: tensor<?xf32>, %l: index, %z: f32) -> index {
+  %p = tensor.pad %a low[%l] high[2] {
+  ^bb0(%i: index):
+    tensor.yield %z : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %p, %c0 : tensor<?xf32>
+  return %d : index
+}

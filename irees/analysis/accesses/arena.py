@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import Prover
+from irees.dialects.storage import is_slot
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def temporaries(
     numbers = {op: number for number, op in enumerate(block.ops)}
     found: dict[SSAValue, list[Temporary]] = {}
     for op, (start, end) in ends.items():
-        if isinstance(op, memref.ViewOp) and op.parent is block:
+        if is_slot(op) and op.parent is block:
             life = lifetime(op, block, numbers)
             found.setdefault(op.source, []).append(Temporary(op, start, end, *life))
     return found

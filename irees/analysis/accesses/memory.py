@@ -13,6 +13,7 @@ from irees.analysis.accesses.buffers import Root, Store
 from irees.analysis.accesses.polynomials import ONE, Polynomial
 from irees.analysis.accesses.scalars import bits_of
 from irees.analysis.accesses.terms import Case, Every
+from irees.dialects.storage import stored
 from irees.interfaces import Place
 
 if TYPE_CHECKING:
@@ -29,16 +30,32 @@ HARMLESS = frozenset(
 """Ops that access no element of their memref operands."""
 
 
-def scalar(walk: Walk, op: Operation) -> None:
-    """memref.load, memref.store, memref.atomic_rmw"""
-    writes = not isinstance(op, memref.LoadOp)
+def _scalar(walk: Walk, op: Operation, *, writes: bool) -> None:
     place = [walk.number(i) for i in op.indices]  # type: ignore[attr-defined]
     buffer: SSAValue = op.memref  # type: ignore[attr-defined]
     walk.access(op, buffer, place, [ONE] * len(place), writes=writes)
-    if isinstance(op, memref.StoreOp):
-        _remember(walk, op)
-    elif op.results and bits_of(op.results[0].type) not in (None, 1):
+
+
+def load(walk: Walk, op: Operation) -> None:
+    """memref.load"""
+    assert isinstance(op, memref.LoadOp)
+    _scalar(walk, op, writes=False)
+    if bits_of(op.results[0].type) not in (None, 1):
         walk.polynomials[op.results[0]] = _loaded(walk, op)
+
+
+def store(walk: Walk, op: Operation) -> None:
+    """memref.store"""
+    assert isinstance(op, memref.StoreOp)
+    _scalar(walk, op, writes=True)
+    _remember(walk, op)
+
+
+def update(walk: Walk, op: Operation) -> None:
+    """memref.atomic_rmw"""
+    _scalar(walk, op, writes=True)
+    if (bits := bits_of(op.results[0].type)) not in (None, 1):
+        walk.polynomials[op.results[0]] = walk.arithmetic.opaque("loaded", bits)
 
 
 def instruction(walk: Walk, op: Operation, places: Sequence[Place]) -> None:
@@ -61,12 +78,11 @@ def _remember(walk: Walk, op: memref.StoreOp) -> None:
         root.stores[op] = Store(value, walk.loose(root.born))
 
 
-def _loaded(walk: Walk, op: Operation) -> Polynomial:
+def _loaded(walk: Walk, op: memref.LoadOp) -> Polynomial:
     """Returns the loaded value: one of the stored values for a table, else unknown."""
-    result = op.results[0]
-    bits = bits_of(result.type) or 64
-    views = walk.views.get(op.operands[0], ())
-    if len(views) != 1 or not isinstance(op, memref.LoadOp) or not views[0].root.table:
+    bits = bits_of(op.results[0].type) or 64
+    views = walk.views.get(op.memref, ())
+    if len(views) != 1 or not views[0].root.table:
         return walk.arithmetic.opaque("loaded", bits)
     root = views[0].root
     fill = _last_fill(walk, root, op)
@@ -92,8 +108,8 @@ def _last_fill(walk: Walk, root: Root, load: memref.LoadOp) -> Operation | None:
     """
     if len(root.sizes) != 1:
         return None
-    users = [use.operation for use in load.memref.uses]
-    stores = [user for user in users if isinstance(user, memref.StoreOp)]
+    # The loads and stores of a table are those of single elements.
+    stores = [use.operation for use in load.memref.uses if stored(use.operation)]
     fills = [store for store in stores if _fills(walk, store, load)]
     return next((fill for fill in fills if _is_last(fill, load, stores)), None)
 
@@ -235,9 +251,9 @@ def _passes_on(op: Operation) -> bool:
 
 
 EFFECTS: dict[str, Callable[[Walk, Operation], None]] = {
-    "memref.load": scalar,
-    "memref.store": scalar,
-    "memref.atomic_rmw": scalar,
+    "memref.load": load,
+    "memref.store": store,
+    "memref.atomic_rmw": update,
     "vector.load": in_a_row,
     "vector.store": in_a_row,
     "nvgpu.device_async_copy": async_copy,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from irees.analysis.accesses.control import is_of_threads
+from irees.dialects.storage import is_allocation
 from irees.dialects.upstream.scf import ForallOp
 
 BARRIERS = frozenset(("gpu.barrier",))
@@ -44,7 +45,7 @@ class Uniformity:
         op = value.op
         if op.name in EXCHANGES:
             return True
-        if isinstance(op, memref.AllocaOp | memref.AllocOp) and is_private(value):
+        if is_allocation(op) and is_private(value):
             return around(op, threads=True) is not None
         if any(map(self.differs, op.operands)):
             return True

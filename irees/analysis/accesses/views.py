@@ -68,8 +68,8 @@ def allocate(walk: Walk, op: Operation) -> None:
 def is_table(value: SSAValue) -> bool:
     """Whether loads and stores are the only uses of a buffer."""
     return all(
-        isinstance(use.operation, memref.LoadOp | memref.DimOp)
-        or (isinstance(use.operation, memref.StoreOp) and use.index == 1)
+        use.operation.name in ("memref.load", "memref.dim")
+        or (use.operation.name == "memref.store" and use.index == 1)
         for use in value.uses
     )
 
@@ -175,9 +175,6 @@ def reshape_of_arena(walk: Walk, op: Operation) -> None:
     buffer(walk, op.result, sizes, "view")
 
 
-ROOTS = frozenset(("memref.alloc", "memref.alloca", "irees.counters", "memref.view"))
-"""Ops whose results are roots."""
-
 VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.alloc": allocate,
     "memref.alloca": allocate,
@@ -194,3 +191,6 @@ VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.view": reshape_of_arena,
 }
 """Op name => handler that binds the views of its results."""
+
+ROOTS = frozenset(name for name, row in VIEWS.items() if row in (allocate, reshape_of_arena))
+"""Ops whose results are roots."""

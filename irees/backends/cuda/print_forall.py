@@ -13,7 +13,6 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
-from irees.analysis.distribution import root
 from irees.analysis.kernel_aliases import dispatches_of, exclusive_buffers
 from irees.backends.common.emit_ops import Expressions
 from irees.backends.common.print_dispatch import BY_BITS, pack_scalar, unpack_scalar
@@ -34,6 +33,7 @@ from irees.backends.cuda.print_warpgroups import WARPGROUPS
 from irees.backends.cuda.unit import CudaUnit, Kernel
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.nvvm import FEWEST_WORKGROUPS, MATCHED_BITS, MatchSyncOp, SyncWarpOp
+from irees.dialects.storage import root
 from irees.dialects.upstream.gpu import ShuffleMode, ShuffleOp
 from irees.dialects.upstream.scf import UNROLL
 from irees.errors import UnsupportedError

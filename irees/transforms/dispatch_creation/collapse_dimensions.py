@@ -44,6 +44,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
+from irees.dialects.storage import is_undefined
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.joined_loops import join_loops
 from irees.transforms.utils.reshapes import Refused, check_loops, expand
@@ -166,7 +167,7 @@ def joins_of(block: Block) -> Joins:
         touches = touches_of(op)
         loops = list(legal_loops(op, touches))
         # An empty tensor has no elements that its other users could see.
-        tied = [(v, m) for v, m in touches if not isinstance(v.owner, tensor.EmptyOp)]
+        tied = [(v, m) for v, m in touches if not is_undefined(v.owner)]
         for loop in loops:
             joins.add((op, loop), [(v, p) for v, m in tied if (p := place_of(loop, m)) >= 0])
         for value, map_ in tied:

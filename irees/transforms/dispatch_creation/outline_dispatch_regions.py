@@ -44,6 +44,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.dialects.resources import is_splat
+from irees.dialects.storage import is_undefined
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import captured_values, is_parallel, static_ranges
 
@@ -153,9 +154,7 @@ def summary(region: DispatchRegionOp) -> str:
             kind = "contract" if is_contraction(op) else "map" if is_parallel(op) else "reduce"
             element = op.res[0].type.get_element_type()
             word = f"{kind} {sizes or 'scalar'} {element}"
-        elif (
-            op.results and isinstance(op.results[0].type, TensorType) and op.name != "tensor.empty"
-        ):
+        elif op.results and isinstance(op.results[0].type, TensorType) and not is_undefined(op):
             shape = "x".join("?" if s < 0 else str(s) for s in op.results[0].type.get_shape())
             word = f"{op.name.rpartition('.')[2]} {shape}"
         else:

@@ -25,13 +25,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irees.dialects import iree_linalg_ext as ext
 from irees.dialects._shaped import UNTIED
 from irees.dialects.flow import DispatchOp, ExecutableOp
 from irees.dialects.iree_tensor_ext import (
@@ -39,33 +38,20 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
-from irees.dialects.irees import KernelOp
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import updates_of
+from irees.dialects.storage import is_reshape, updated
 from irees.rewrites import may_rewrite
-from irees.transforms.utils.shapes import tied_init
-
-VIEWS = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
-"""Host ops whose results are views of the memory of their operand."""
-
-UPDATES = (tensor.InsertSliceOp, tensor.InsertOp, ext.ScatterOp, KernelOp)
-"""Ops that update a part of their destination."""
-
-
-def destination(value: OpResult) -> SSAValue:
-    """Returns the destination operand of an update, for one of its results."""
-    if isinstance(value.op, tensor.InsertSliceOp | tensor.InsertOp):
-        return value.op.dest
-    found = tied_init(value)
-    assert found is not None
-    return found
 
 
 def updated_argument(store: DispatchTensorStoreOp) -> BlockArgument | None:
     """Returns the kernel argument that a stored value only updates, by a chain, or None."""
     value = store.value
-    while isinstance(value, OpResult) and isinstance(value.op, UPDATES):
-        value = destination(value)
+    while isinstance(value, OpResult):
+        number = updated(value.op, value.index)
+        if number is None:
+            break
+        value = value.op.operands[number]
         if len(list(value.uses)) != 1:
             return None
     load = value.owner
@@ -83,7 +69,7 @@ def is_read_later(value: SSAValue, dispatch: Operation) -> bool:
         op = use.operation
         if op is dispatch:
             continue
-        if isinstance(op, VIEWS):
+        if is_reshape(op):
             if op.parent_block() is not block or is_read_later(op.results[0], dispatch):
                 return True
         elif op.parent_block() is not block or not op.is_before_in_block(dispatch):

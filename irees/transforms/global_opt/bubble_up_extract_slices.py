@@ -33,7 +33,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irees.analysis.distribution import is_view
+from irees.analysis.distribution import is_read_in_place
 from irees.dialects.sizes import kept_dims
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.reshapes import expand as reshaped
@@ -75,7 +75,7 @@ def slices_of(op: linalg.GenericOp) -> list[tensor.ExtractSliceOp]:
     """Returns the slices to move above an op."""
     users = [use.operation for use in op.results[0].uses]
     found = [user for user in users if isinstance(user, tensor.ExtractSliceOp)]
-    found = [user for user in found if is_view(user) and user.parent is op.parent]
+    found = [user for user in found if is_read_in_place(user) and user.parent is op.parent]
     return found if len(users) == 1 or copied_input(op) is not None else []
 
 
@@ -171,7 +171,7 @@ def wide_dims(reshape: tensor.ExpandShapeOp) -> list[int] | None:
 def skip_short_dims(part: tensor.ExtractSliceOp) -> None:
     """slice(expand(x))  =>  slice(x), where the reshape only adds dims of size 1"""
     reshape = part.source.owner
-    if not isinstance(reshape, tensor.ExpandShapeOp) or not is_view(part):
+    if not isinstance(reshape, tensor.ExpandShapeOp) or not is_read_in_place(part):
         return
     wide, sizes = wide_dims(reshape), mixed(part.static_sizes.get_values(), part.sizes)
     # A part of a dim of size 1 may be empty, or of a size that is not known.
@@ -203,7 +203,7 @@ def rows_of(offset: Size, size: int, inner: Sequence[Size]) -> tuple[int, list[i
 def swap_expand(op: tensor.ExpandShapeOp) -> bool:
     """expand(slice(x))  =>  slice(expand(x)), where the slice begins and ends between rows"""
     part = op.src.owner
-    if not isinstance(part, tensor.ExtractSliceOp) or not is_view(part):
+    if not isinstance(part, tensor.ExtractSliceOp) or not is_read_in_place(part):
         return False
     source, groups = part.source.type, reassociation(op)
     assert isinstance(source, TensorType)

@@ -68,7 +68,8 @@ def is_formula(op: linalg.GenericOp) -> bool:
 def _is_scalar(op: Operation) -> bool:
     if isinstance(op, linalg.YieldOp | linalg.IndexOp):
         return True
-    return not op.regions and op.dialect_name() != "tensor" and is_side_effect_free(op)
+    on_tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+    return not op.regions and not on_tensors and is_side_effect_free(op)
 
 
 def reads_of(op: linalg.GenericOp) -> list[Read] | None:

@@ -29,6 +29,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.storage import is_extract
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
@@ -45,7 +46,7 @@ NAME = "irees-fold-constant-gathers"
 def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
     """Returns the extract of a generic that only gathers at constant indices, None otherwise."""
     extract = op.body.block.last_op.operands[0].owner  # pyright: ignore
-    if len(op.results) != 1 or not is_parallel(op) or not isinstance(extract, tensor.ExtractOp):
+    if len(op.results) != 1 or not is_parallel(op) or not is_extract(extract):
         return None
     indexing = maps(op)[-1]
     if indexing != AffineMap.identity(indexing.num_dims) or extract.parent is not op.body.block:

@@ -40,14 +40,13 @@ from xdsl.rewriter import Rewriter
 
 from irees import limits
 from irees.dialects.resources import is_splat
+from irees.dialects.storage import is_grouping, is_slice, is_undefined
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
 from irees.transforms.utils.constants import array_of, constant_of, derived_constant
 from irees.transforms.utils.structured import captured_values, maps, static_ranges
-
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
 def is_constant(value: SSAValue) -> bool:
@@ -72,14 +71,14 @@ def reads_outputs(op: Operation) -> bool:
 
 def foldable(op: Operation) -> bool:
     """Whether an op has only constant operands and a result small enough to store."""
-    if not isinstance(op, linalg.GenericOp | tensor.ExtractSliceOp) or len(op.results) != 1:
+    if not (is_slice(op) or isinstance(op, linalg.GenericOp)) or len(op.results) != 1:
         return False
     kind = op.results[0].type
     if not isinstance(kind, TensorType) or min(kind.get_shape(), default=0) < 0:
         return False
     operands = [*op.operands, *captured_values(op)]
     known = [v for v in operands if is_constant(v)]
-    if any(v not in known and not isinstance(v.owner, tensor.EmptyOp) for v in operands):
+    if any(v not in known and not is_undefined(v.owner) for v in operands):
         return False
     if reads_outputs(op) or not any(isinstance(v.type, TensorType) for v in known):
         return False
@@ -154,9 +153,9 @@ def transposed(op: linalg.GenericOp, order: list[int]) -> arith.ConstantOp:
 
 def fold(op: Operation) -> arith.ConstantOp | None:
     """op(constants)  =>  constant; None if the op stays"""
-    if isinstance(op, RESHAPES):
+    if is_grouping(op):
         return fold_reshape(op)
-    if isinstance(op, tensor.ExtractSliceOp) and (new := fold_slice_of_splat(op)) is not None:
+    if is_slice(op) and (new := fold_slice_of_splat(op)) is not None:
         return new
     if not foldable(op) or not limits.afford("folding", steps(op)):
         return None

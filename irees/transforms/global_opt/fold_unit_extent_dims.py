@@ -37,6 +37,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_background
 from irees.analysis.value_bounds import ValueBounds
+from irees.dialects.storage import is_grouping, is_undefined
 from irees.rewrites import Fuel, may_rewrite
 from irees.transforms.utils.shapes import IndexBuilder, mixed
 from irees.transforms.utils.structured import (
@@ -50,7 +51,6 @@ from irees.transforms.utils.tensors import insert_slice
 from irees.transforms.utils.unit_dims import collapse, expand
 
 NAME = "irees-fold-unit-extent-dims"
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp)
 
 
 def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
@@ -220,7 +220,7 @@ def _reduced(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -> SSA
     assert isinstance(value.type, TensorType)
     if is_background(value.owner) and len(kept) < len(value.type.get_shape()):
         return _reduced_fill(value, kept, builder)
-    if not isinstance(value.owner, tensor.EmptyOp):
+    if not is_undefined(value.owner):
         return collapse(value, kept, builder)
     kind = value.type
     assert isinstance(kind, TensorType)
@@ -250,7 +250,7 @@ def _reduced_fill(value: SSAValue, kept: Sequence[int], builder: IndexBuilder) -
 
 def only_unit_dims(op: Operation) -> bool:
     """Whether a reshape only adds or drops unit dims."""
-    if not isinstance(op, RESHAPES):
+    if not is_grouping(op):
         return False
     source, result = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType)
@@ -317,7 +317,7 @@ class FoldUnitExtentDimsPass(ModulePass):
         changed, fuel = True, Fuel.of(self.name, op)
         while changed and not fuel.is_spent:
             changed = False
-            for inner in [o for o in op.walk() if isinstance(o, RESHAPES)]:
+            for inner in [o for o in op.walk() if is_grouping(o)]:
                 if inner.results[0].uses:
                     if merge_reshapes(inner):
                         changed = True

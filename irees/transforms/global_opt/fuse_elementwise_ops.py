@@ -38,6 +38,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.body_weight import Weights
 from irees.analysis.contractions import WIDENING, is_contraction
+from irees.dialects.storage import is_undefined
 from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
@@ -192,11 +193,7 @@ def forget_inits(op: linalg.GenericOp) -> None:
         return
     for position, init in enumerate(op.outputs):
         argument = op.body.block.args[len(op.inputs) + position]
-        if (
-            argument.uses
-            or isinstance(init.owner, tensor.EmptyOp)
-            or not isinstance(init.type, TensorType)
-        ):
+        if argument.uses or is_undefined(init.owner) or not isinstance(init.type, TensorType):
             continue
         if not may_rewrite(NAME, op, "forget_inits of linalg.generic"):
             continue

@@ -28,34 +28,32 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.iree_linalg_ext.base import LinalgExtOperation
-from irees.dialects.iree_linalg_ext.sorting import SortOp
+from irees.dialects.storage import Slice, inserted, is_dim, is_reshape, is_undefined, slice_of
+from irees.interfaces import loops_model_of, outputs_of, reads_output
 from irees.remarks import remark
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
     constant_value,
     dims,
-    mixed,
     same_size,
 )
 from irees.transforms.utils.tensors import TensorBuilder, constant
 
 OVERWRITTEN = {
+    "iree_linalg_ext.attention": (4, 5),
+    "iree_linalg_ext.scan": (1,),
+    "iree_linalg_ext.topk_v2": (2, 3),
     "linalg.fill": (1,),
     "linalg.softmax": (1,),
     "linalg.pack": (1,),
     "linalg.unpack": (1,),
-    "iree_linalg_ext.topk_v2": (2, 3),
     "iree_linalg_ext.map_load": (1,),
-    "iree_linalg_ext.attention": (4, 5),
-    "iree_linalg_ext.scan": (1,),
-    "tensor.dim": (0,),
 }
 """Operand indices whose elements an op never reads."""
 
@@ -68,20 +66,12 @@ def reads(use: Use) -> bool:
     if isinstance(op, LinalgStructuredOperation) and op.regions:
         arguments = op.regions[0].block.args
         return index < len(arguments) and bool(arguments[index].uses)
-    if isinstance(op, LinalgExtOperation) and op.operands[index] in op.inputs:
-        return True
-    if isinstance(op, SortOp):
-        return not op.inputs
-    return index not in OVERWRITTEN.get(op.name, ())
-
-
-VIEWS = (
-    tensor.CastOp,
-    tensor.ExpandShapeOp,
-    tensor.CollapseShapeOp,
-    tensor.ExtractSliceOp,
-)
-"""Ops whose result is a view of their operand: they read no elements themselves."""
+    if loops_model_of(op) is not None:
+        first = len(op.operands) - len(outputs_of(op))
+        if index >= first and index in OVERWRITTEN.get(op.name, ()):
+            return False
+        return index < first or reads_output(op, index - first)
+    return not is_dim(op) and index not in OVERWRITTEN.get(op.name, ())
 
 
 def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
@@ -92,11 +82,12 @@ def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
     seen.add(value)
     for use in value.uses:
         op = use.operation
-        if isinstance(op, VIEWS) and use.index == 0:
+        # A view reads no element itself.
+        if (is_reshape(op) or slice_of(op)) and use.index == 0:
             if is_read(op.results[0], seen):
                 return True
-        elif isinstance(op, tensor.InsertSliceOp) and use.index == 1:
-            if not covers(op) and is_read(op.result, seen):
+        elif inserted(op) and use.index == 1:
+            if not covers(op) and is_read(op.results[0], seen):
                 return True
         elif reads(use):
             return True
@@ -106,36 +97,34 @@ def is_read(value: SSAValue, seen: set[SSAValue] | None = None) -> bool:
 # --- insertions that overwrite the whole destination ----------------------------------------
 
 
-def _continues(op: tensor.InsertSliceOp, axis: int, reached: list[Size], whole: list[Size]) -> bool:
+def _continues(part: Slice, axis: int, reached: list[Size], whole: list[Size]) -> bool:
     """Whether an insertion begins at sum(`reached`) along `axis`, and covers all other dims."""
-    offsets = mixed(op.static_offsets.get_values(), op.offsets)
-    sizes = mixed(op.static_sizes.get_values(), op.sizes)
     others = [i for i in range(len(whole)) if i != axis]
-    if any(stride != 1 for stride in op.static_strides.get_values()):
+    if any(stride != 1 for stride in part.strides):
         return False
-    if any(offsets[i] != 0 or not same_size(sizes[i], whole[i]) for i in others):
+    if any(part.offsets[i] != 0 or not same_size(part.sizes[i], whole[i]) for i in others):
         return False
-    return same_sum([offsets[axis]], reached)
+    return same_sum([part.offsets[axis]], reached)
 
 
-def covers(first: tensor.InsertSliceOp) -> bool:
+def covers(first: Operation) -> bool:
     """Whether a chain of insertions covers one dim from 0 to its end, and all other dims whole."""
-    assert isinstance(first.dest.type, TensorType)
-    whole = dims(first.dest, IndexBuilder(InsertPoint.before(first)))
-    sizes = mixed(first.static_sizes.get_values(), first.sizes)
-    partial = [axis for axis, n in enumerate(sizes) if not same_size(n, whole[axis])]
+    part = inserted(first)
+    assert part is not None
+    whole = dims(part.source, IndexBuilder(InsertPoint.before(first)))
+    partial = [axis for axis, n in enumerate(part.sizes) if not same_size(n, whole[axis])]
     axis = partial[0] if partial else 0
     reached: list[Size] = []
-    op: tensor.InsertSliceOp | None = first
-    while op is not None and whole:
-        if not _continues(op, axis, reached, whole):
+    op: Operation | None = first
+    while op is not None and (part := inserted(op)) is not None and whole:
+        if not _continues(part, axis, reached, whole):
             return False
-        sizes = mixed(op.static_sizes.get_values(), op.sizes)
-        reached.append(sizes[axis])
+        reached.append(part.sizes[axis])
         if same_sum([whole[axis]], reached):
             return True
-        user = op.result.get_user_of_unique_use()
-        op = user if isinstance(user, tensor.InsertSliceOp) and user.dest is op.result else None
+        user = op.results[0].get_user_of_unique_use()
+        follows = user is not None and inserted(user) and user.operands[1] is op.results[0]
+        op = user if follows else None
     return not whole
 
 
@@ -194,5 +183,5 @@ class InitializeEmptiesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            if isinstance(inner, tensor.EmptyOp) and is_read(inner.tensor):
+            if is_undefined(inner) and is_read(inner.tensor):
                 fill(inner)

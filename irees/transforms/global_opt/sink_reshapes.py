@@ -45,6 +45,7 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.storage import is_undefined
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
@@ -188,7 +189,7 @@ def sink_expanded(op: linalg.GenericOp) -> bool:
 def clean(block: Block) -> None:
     """expand(empty)  =>  empty; erases dead ops, which would count as users."""
     for reshape in [o for o in block.ops if isinstance(o, tensor.ExpandShapeOp)]:
-        if isinstance(reshape.src.owner, tensor.EmptyOp):
+        if is_undefined(reshape.src.owner):
             fold_expand(reshape)
     erase_dead_code(block, Rewriter.erase_op)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -30,7 +30,8 @@ from xdsl.rewriter import Rewriter
 
 from irees.analysis.dispatch_roles import is_cloneable
 from irees.dialects.flow import DispatchRegionOp
-from irees.dialects.iree_linalg_ext import GatherOp, ScatterOp
+from irees.dialects.iree_linalg_ext import GatherOp
+from irees.dialects.storage import is_reshape, is_undefined, slice_of, updated
 from irees.dialects.util import FuncOp
 from irees.transforms.utils.dispatch_regions import (
     clone_producers,
@@ -39,17 +40,13 @@ from irees.transforms.utils.dispatch_regions import (
 )
 from irees.transforms.utils.structured import captured_values
 
-VIEWS = (tensor.ExtractSliceOp, tensor.EmptyOp, tensor.ExpandShapeOp, tensor.CollapseShapeOp)
-
 
 def updated_in_place(region: DispatchRegionOp, *, aggressive: bool) -> set[SSAValue]:
     """Returns tensors that a kernel updates at computed positions (collectUnfusableInitSources)."""
     stack: list[SSAValue] = []
     for op in region.walk():
-        if isinstance(op, tensor.InsertSliceOp):
-            stack.append(op.dest)
-        elif isinstance(op, ScatterOp):
-            stack.extend(op.outputs)
+        if (number := updated(op)) is not None:
+            stack.append(op.operands[number])
     found: set[SSAValue] = set()
     while stack:
         value = stack.pop()
@@ -57,7 +54,8 @@ def updated_in_place(region: DispatchRegionOp, *, aggressive: bool) -> set[SSAVa
             continue
         if not is_cloneable(value.op, aggressive=aggressive):
             continue
-        if isinstance(value.type, TensorType) and not isinstance(value.op, VIEWS):
+        moves = slice_of(value.op) or is_undefined(value.op) or is_reshape(value.op)
+        if isinstance(value.type, TensorType) and not moves:
             found.add(value)
         stack.extend((*value.op.operands, *captured_values(value.op)))
     return found

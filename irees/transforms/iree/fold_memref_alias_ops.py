@@ -41,15 +41,13 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.affine_sums import Sum
+from irees.dialects.storage import accessed, is_view
 from irees.remarks import remark
 from irees.transforms.utils.affine_sums import build_sum
 from irees.transforms.utils.memory_accesses import (
-    PLACES,
-    VIEWS,
     Access,
     Refused,
     kept_dims,
-    memory_of,
 )
 from irees.transforms.utils.shapes import IndexBuilder, mixed
 from irees.transforms.utils.views import subview
@@ -57,7 +55,8 @@ from irees.transforms.utils.views import subview
 
 def fold_access(op: Operation) -> bool:
     """load(view(m), i) => load(m, j). Raises Refused."""
-    if not isinstance(memory_of(op).owner, VIEWS):
+    memory = accessed(op)
+    if memory is None or not is_view(memory.owner):
         return False
     access = Access.of(op)
     access.through()
@@ -127,19 +126,20 @@ class Folder:
             return fold_subview(op)
         if isinstance(op, memref.CopyOp):
             return fold_copy(op)
-        if op.name not in PLACES or (op, memory_of(op)) in self.refused:
+        memory = accessed(op)
+        if memory is None or (op, memory) in self.refused:
             return False
         try:
             return fold_access(op)
         except Refused as error:
             remark("missed", FoldMemrefAliasOpsPass.name, op, str(error))
-            self.refused.add((op, memory_of(op)))
+            self.refused.add((op, memory))
             return False
 
 
 def _erase_dead_views(module: ModuleOp) -> None:
     for op in list(module.walk())[::-1]:
-        if isinstance(op, VIEWS) and not any(result.uses for result in op.results):
+        if is_view(op) and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
 
 

@@ -51,6 +51,7 @@ from xdsl.traits import is_side_effect_free
 
 from irees.analysis.contractions import multiply_add
 from irees.analysis.value_bounds import ValueBounds
+from irees.dialects.storage import is_undefined
 from irees.remarks import remark
 from irees.transforms.utils.combiners import COMBINERS, neutral_element
 from irees.transforms.utils.copies import same_op
@@ -200,7 +201,7 @@ def pad(value: SSAValue, shape: Sequence[int], number: Attribute, b: TensorBuild
     sizes = dims(value, b)
     wanted: list[Size] = [s if n < 0 else n for s, n in zip(sizes, shape, strict=True)]
     owner = value.owner
-    if isinstance(owner, tensor.EmptyOp):
+    if is_undefined(owner):
         return b.empty(kind.get_element_type(), wanted)
     if isinstance(owner, linalg.FillOp):
         return b.fill(owner.inputs[0], wanted)

@@ -41,6 +41,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import get_op
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.storage import is_undefined
 from irees.dialects.upstream.scf import ForallOp
 from irees.dialects.upstream.tensor import ParallelInsertSliceOp
 from irees.remarks import remark
@@ -189,7 +190,7 @@ class TileOfOps:
     def destination(self, op: Structured, number: int, ranges: Sequence[Range]) -> SSAValue:
         """Returns the destination of a producer's tile, never a new tensor."""
         output, indexing = op.outputs[number], maps(op)[len(op.inputs) + number]
-        if not isinstance(output.owner, tensor.EmptyOp):
+        if not is_undefined(output.owner):
             return self.part(output, indexing, ranges)
         starts, sizes = self.place(output, indexing, ranges)
         for known, slice_ in self.destinations:

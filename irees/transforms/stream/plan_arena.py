@@ -40,11 +40,26 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.arena import most_alive
+from irees.dialects.storage import is_allocation, is_dim
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
+
+HOISTED = (
+    arith.ConstantOp,
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.DivUIOp,
+    arith.DivSIOp,
+    arith.RemUIOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+    arith.IndexCastOp,
+    arith.FloorDivSIOp,
+)
+"""Index arithmetic that may move to the start of a function."""
 
 ALIGNMENT = 64
 MAX_BYTES = float(1 << 47)
-VIEWS = (memref.ReinterpretCastOp, memref.ViewOp, memref.CastOp, memref.SubviewOp)
 
 
 @dataclass
@@ -113,21 +128,7 @@ def hoist(value: SSAValue, block: Block, point: InsertPoint) -> bool:
         return value.block is block
     op = value.owner
     assert isinstance(op, Operation)
-    if op.parent_block() is not block or not isinstance(
-        op,
-        memref.DimOp
-        | arith.ConstantOp
-        | arith.AddiOp
-        | arith.SubiOp
-        | arith.MuliOp
-        | arith.DivUIOp
-        | arith.DivSIOp
-        | arith.RemUIOp
-        | arith.MaxSIOp
-        | arith.MinSIOp
-        | arith.IndexCastOp
-        | arith.FloorDivSIOp,
-    ):
+    if op.parent_block() is not block or not (is_dim(op) or isinstance(op, HOISTED)):
         return False
     if not all(hoist(operand, block, point) for operand in op.operands):
         return False
@@ -222,7 +223,7 @@ def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
     """
     dynamic = [op for op in allocs if op.dynamic_sizes]
     for size in dict.fromkeys(size for op in dynamic for size in op.dynamic_sizes):
-        if not isinstance(size.owner, memref.DimOp):
+        if not is_dim(size.owner):
             natural = builder.insert(arith.CmpiOp(builder.value(0), size, "sle")).results[0]
             builder.insert(cf.AssertOp(natural, StringAttr("a size of a temporary is negative")))
     total: SSAValue | None = None
@@ -243,7 +244,7 @@ def assert_fits(allocs: list[memref.AllocOp], builder: IndexBuilder) -> None:
 def temporaries_of(block: Block) -> list[tuple[memref.AllocOp, int, int]]:
     """Returns the buffers that a function does not return, with their live ranges."""
     position = {op: i for i, op in enumerate(block.ops)}
-    allocs = [op for op in position if isinstance(op, memref.AllocOp)]
+    allocs = [op for op in position if is_allocation(op)]
     ends = [(op, last_use(op.memref, block, position)) for op in allocs]
     return [(op, position[op], end) for op, end in ends if end is not None]
 
@@ -279,7 +280,7 @@ def plan(function: func.FuncOp) -> None:
     temporaries = temporaries_of(block)
     if not temporaries:
         return
-    first = next(op for op in block.ops if isinstance(op, memref.AllocOp))
+    first = next(op for op in block.ops if is_allocation(op))
     builder = IndexBuilder(InsertPoint.before(first))
     lives = lives_of(temporaries, block, builder)
     static_lives = [x for x in lives if isinstance(x.size, int)]

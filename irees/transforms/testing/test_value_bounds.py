@@ -67,9 +67,9 @@ class _Emitter:
     def variable(self, variable: Variable) -> SSAValue:
         value = variable.value
         if variable.dim is not None:
-            kind = memref.DimOp if isinstance(value.type, MemRefType) else tensor.DimOp
             at = self.number(variable.dim)
-            return self.insert(kind(value, at))
+            of_buffer = isinstance(value.type, MemRefType)
+            return self.insert(memref.DimOp(value, at) if of_buffer else tensor.DimOp(value, at))
         if isinstance(value.type, IndexType):
             return value
         return self.insert(arith.IndexCastOp(value, IndexType()))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
+from irees.dialects.storage import is_dim
 from irees.errors import InternalError
 from irees.interfaces import loops_model_of
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim, dynamic_dims
@@ -35,7 +35,7 @@ def _ask_operands(op: Operation) -> None:
     for result in op.results:
         for use in list(result.uses):
             asked = use.operation
-            if not isinstance(asked, tensor.DimOp) or not isinstance(result.type, TensorType):
+            if not is_dim(asked) or not isinstance(result.type, TensorType):
                 continue
             index = constant_value(asked.index)
             if index is None:

@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_fill
+from irees.dialects.storage import is_undefined
 from irees.transforms.utils.reshapes import Groups, Refused, check_loops, collapse, empty, expand
 from irees.transforms.utils.shapes import IndexBuilder, Size, dim, reassociation
 from irees.transforms.utils.structured import generic, iterators, maps
@@ -99,10 +100,10 @@ def collapsed(value: SSAValue, axes: Dims, at: IndexBuilder) -> SSAValue:
     kind = TensorType(
         value.type.element_type, [DYNAMIC_INDEX if DYNAMIC_INDEX in p else prod(p) for p in parts]
     )
-    if isinstance(source, tensor.EmptyOp) or is_fill(source):
+    if is_undefined(source) or is_fill(source):
         known = [dim(value, a, at) for a in range(len(shape))]
         init = empty([at.product([known[a] for a in group]) for group in axes], kind, at)
-        return init if isinstance(source, tensor.EmptyOp) else filled(source, init, at)
+        return init if is_undefined(source) else filled(source, init, at)
     return collapse(value, axes, kind, at)
 
 

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from irees.dialects.storage import loaded
 from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
@@ -243,7 +244,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     if [o.kind for o in operands] in COUNTING.get(op.name, ()):
         return Lane(insert(_counted(op, [o.value for o in operands])).results[0], Kind.IOTA)
-    if isinstance(op, memref.LoadOp):
+    if loaded(op):
         return _load(op, operands, lanes, insert)
     if op.name == "math.fpowi" and isinstance(op.results[0].type, Float32Type):
         power = constant_value(op.operands[1])

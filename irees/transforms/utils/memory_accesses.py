@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import affine, arith, memref, vector
+from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -27,6 +27,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
 from irees.analysis.affine_sums import Sum, evaluate
+from irees.dialects.storage import ACCESSES
 from irees.dialects.upstream.affine import DelinearizeIndexOp, LinearizeIndexOp
 from irees.dialects.upstream.tensor import rank_reduction
 from irees.transforms.utils.affine_sums import build_sum
@@ -36,36 +37,9 @@ from irees.transforms.utils.views import strides_of
 WITHIN = 0
 """Lanes at arbitrary indices of their dim: those of a gather or a scatter."""
 
-PLACES = {
-    "memref.load": ("memref", "indices"),
-    "memref.store": ("memref", "indices"),
-    "affine.load": ("memref", "indices"),
-    "affine.store": ("memref", "indices"),
-    "vector.load": ("base", "indices"),
-    "vector.store": ("base", "indices"),
-    "vector.maskedload": ("base", "indices"),
-    "vector.maskedstore": ("base", "indices"),
-    "vector.gather": ("base", "offsets"),
-    "vector.scatter": ("base", "offsets"),
-    "vector.transfer_read": ("source", "indices"),
-    "vector.transfer_write": ("source", "indices"),
-}
-"""The operand names of each access: the memref and the indices."""
 _MASKED = ("vector.maskedload", "vector.maskedstore", "vector.gather", "vector.scatter")
 _GATHERS = ("vector.gather", "vector.scatter")
 _TRANSFERS = ("vector.transfer_read", "vector.transfer_write")
-VIEWS = (
-    memref.SubviewOp,
-    memref.ExpandShapeOp,
-    memref.CollapseShapeOp,
-    memref.CastOp,
-    memref.ReinterpretCastOp,
-)
-
-
-def memory_of(op: Operation) -> SSAValue:
-    """Returns the memref that an op accesses."""
-    return getattr(op, PLACES[op.name][0])
 
 
 class Refused(Exception):
@@ -113,12 +87,12 @@ class Access:
     @staticmethod
     def of(op: Operation) -> Access:
         """Returns the access of an op to a memref. Raises Refused."""
-        base, indices = (getattr(op, name) for name in PLACES[op.name])
+        base, indices = (getattr(op, name) for name in ACCESSES[op.name])
         rank = len(base.type.get_shape())
         values = [Sum.of(i) for i in indices]
-        if isinstance(op, affine.LoadOp | affine.StoreOp):
-            map_ = op.map.data if op.map is not None else AffineMap.identity(rank)
-            found = [evaluate(e, values, map_.num_dims) for e in map_.results]
+        given = op.properties.get("map")
+        if isinstance(given, AffineMapAttr):
+            found = [evaluate(e, values, given.data.num_dims) for e in given.data.results]
             values = [v for v in found if v is not None]
             if len(values) != rank:
                 raise Refused("an index divides by a non-constant")
@@ -139,9 +113,10 @@ class Access:
             if not isinstance(view.source.type, MemRefType):
                 raise Refused("the cast memref has an unknown rank")
             place, source = {dim: dim for dim in self.lanes}, view.source
-        else:
-            assert isinstance(view, memref.ReinterpretCastOp)
+        elif isinstance(view, memref.ReinterpretCastOp):
             place, source = self._reinterpret(view), view.source
+        else:
+            raise Refused("the elements of this view have no place in its source")
         self.lanes = {place[d]: n for d, n in self.lanes.items()}
         if self.op.name in _TRANSFERS:
             self._moves = [place.get(d, d) for d in self._moves]
@@ -267,7 +242,7 @@ class Access:
     def rebuilt(self) -> Operation:
         """Inserts the op with this access before the old op; returns it."""
         inside = IndexBuilder(InsertPoint.before(self.op))
-        base, where = PLACES[self.op.name]
+        base, where = ACCESSES[self.op.name]
         names = [name for name, _ in self.op.get_irdl_definition().operands]  # type: ignore
         new: dict[str, list[SSAValue]] = {}
         for name in names:
@@ -287,7 +262,7 @@ class Access:
         if "operandSegmentSizes" in properties:
             sizes = [len(new[name]) for name in names]
             properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
-        if isinstance(self.op, affine.LoadOp | affine.StoreOp):
+        if "map" in self.op.properties:
             identity = AffineMap.identity(len(self.indices))
             properties["map"] = AffineMapAttr(identity)
         if self.op.name in _TRANSFERS:

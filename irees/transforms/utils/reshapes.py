@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.iree_tensor_ext import BitCastOp
+from irees.dialects.storage import is_slice, is_undefined
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
@@ -322,7 +323,7 @@ def fold_collapse(op: tensor.CollapseShapeOp) -> bool:
         joined = [[i for mid in group for i in inner[mid]] for group in groups]
         Rewriter.replace_op(op, [], [collapse(source.src, joined, op.result.type, at)])
         return True
-    if isinstance(source, tensor.EmptyOp) and groups:
+    if is_undefined(source) and groups:
         known = mixed(source.tensor.type.get_shape(), source.dynamic_sizes)
         sizes = [at.product([known[i] for i in group]) for group in groups]
         Rewriter.replace_op(op, [], [empty(sizes, op.result.type, at)])
@@ -352,7 +353,7 @@ def fold_expand(op: tensor.ExpandShapeOp) -> bool:
         joined = [[i for mid in group for i in groups[mid]] for group in outer]
         Rewriter.replace_op(op, [], [expand(source.src, joined, sizes, op.result.type, at)])
         return True
-    if isinstance(source, tensor.EmptyOp) and groups:
+    if is_undefined(source) and groups:
         Rewriter.replace_op(op, [], [empty(sizes, op.result.type, at)])
         return True
     return False
@@ -369,7 +370,7 @@ def empty(sizes: Sequence[Size], type: TensorType, at: IndexBuilder) -> SSAValue
 def bitcast_of_slice(op: BitCastOp) -> bool:
     """bitcast(extract_slice(x)) => extract_slice(bitcast(x)), if only the last dim changes"""
     piece = op.source.owner
-    if not isinstance(piece, tensor.ExtractSliceOp):
+    if not is_slice(piece):
         return False
     whole, part, result = piece.source.type, op.source.type, op.result.type
     assert isinstance(whole, TensorType)

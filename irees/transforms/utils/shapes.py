@@ -22,13 +22,14 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     i64,
 )
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.sizes import Size, constant_value, kept_dims, mixed
+from irees.dialects.result_sizes import groups_of, result_size
+from irees.dialects.sizes import Dim, Scalar, Size, constant_value, evaluate, mixed
+from irees.dialects.storage import is_allocation, slice_of
 
 Known = dict[tuple[object, ...], SSAValue]
 """Operation and operands => result that can be reused."""
@@ -180,20 +181,6 @@ def split(sizes: Sequence[Size]) -> tuple[list[int], list[SSAValue]]:
     return [DYNAMIC_INDEX if n is None else n for n in known], dynamic
 
 
-def tied_init(value: OpResult) -> SSAValue | None:
-    """Returns the init that a result of a destination-style op is tied to, or None."""
-    op = value.op
-    if isinstance(op, linalg.FillOp):
-        return op.outputs[0]
-    outputs = getattr(op, "outputs", None)
-    if outputs is None or not isinstance(op.results, tuple | list):
-        return None
-    inits = [o for o in outputs if isinstance(o.type, TensorType)]
-    if len(inits) != len(op.results):
-        return None
-    return inits[value.index]
-
-
 def dims(value: SSAValue, builder: IndexBuilder) -> list[Size]:
     """Returns all dims of a ranked tensor value."""
     assert isinstance(value.type, TensorType)
@@ -235,68 +222,19 @@ def dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size:
     return builder.insert(tensor.DimOp(value, at)).results[0]
 
 
-_SHAPED_LIKE = {
-    "iree_encoding.set_encoding": "source",
-    "linalg.pack": "dest",
-    "linalg.softmax": "output",
-    "linalg.unpack": "dest",
-    "tensor.cast": "source",
-    "tensor.insert": "dest",
-    "tensor.insert_slice": "dest",
-}
-"""Ops whose result has the dims of an operand => the name of the operand."""
-
-_DYNAMIC_DIMS = {
-    "iree_encoding.unset_encoding": "result_dims",
-    "tensor.empty": "dynamic_sizes",
-    "tensor.generate": "dynamic_extents",
-}
-"""Ops whose operands are the dynamic dims of their result => the name of these operands."""
-
-
 def _result_dim(value: SSAValue, index: int, builder: IndexBuilder) -> Size | None:
     """Returns one dim of an op's result computed from the op's operands, or None."""
     assert isinstance(value, OpResult)
-    assert isinstance(value.type, TensorType)
-    op, shape = value.op, value.type.get_shape()
-    init = tied_init(value)
-    if init is not None:
-        return dim(init, index, builder)
-    if op.name in _SHAPED_LIKE:
-        return dim(getattr(op, _SHAPED_LIKE[op.name]), index, builder)
-    if op.name in _DYNAMIC_DIMS:
-        return mixed(shape, getattr(op, _DYNAMIC_DIMS[op.name]))[index]
-    if op.name in ("flow.dispatch", "flow.dispatch.region"):
+    if value.op.name in ("flow.dispatch", "flow.dispatch.region"):
         return _listed_dim(value, index)
-    if op.name == "iree_tensor_ext.dispatch.tensor.load":
-        return mixed(op.static_sizes.get_values(), op.sizes)[index]
-    match op:
-        case tensor.ExpandShapeOp():
-            return mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)[index]
-        case tensor.CollapseShapeOp():
-            return builder.product([dim(op.src, i, builder) for i in reassociation(op)[index]])
-        case tensor.ReshapeOp():
-            return shape_element(op.shape, index, builder)
-        case tensor.ExtractSliceOp():
-            sizes = mixed(op.static_sizes.get_values(), op.sizes)
-            return sizes[kept_dims(sizes, shape)[index]]
-        case tensor.PadOp():
-            low = mixed(op.static_low.get_values(), op.low)[index]
-            high = mixed(op.static_high.get_values(), op.high)[index]
-            return builder.add(builder.add(dim(op.source, index, builder), low), high)
-        case tensor.ConcatOp():
-            return _concatenated_dim(op, index, builder)
-        case _:
-            return None
+    expr = result_size(value, index)
 
+    def leaf(part: Dim | Scalar) -> Size:
+        if isinstance(part, Dim):
+            return dim(part.value, part.axis, builder)
+        return part.value if part.at is None else shape_element(part.value, part.at, builder)
 
-def _concatenated_dim(op: tensor.ConcatOp, index: int, builder: IndexBuilder) -> Size:
-    if index != op.dim.value.data:
-        return dim(op.inputs[0], index, builder)
-    total: Size = 0
-    for operand in op.inputs:
-        total = builder.add(total, dim(operand, index, builder))
-    return total
+    return None if expr is None else evaluate(expr, leaf, builder)
 
 
 def _listed_dim(value: OpResult, index: int) -> SSAValue:
@@ -337,7 +275,7 @@ def same_size(a: Size, b: Size) -> bool:
 
 def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
     """Returns the reassociation groups as lists of ints."""
-    return [[i.value.data for i in group.data] for group in op.reassociation.data]
+    return groups_of(op)
 
 
 def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
@@ -357,11 +295,10 @@ def buffer_dim(buffer: SSAValue, axis: int, builder: IndexBuilder) -> Size:
     if size != DYNAMIC_INDEX:
         return size
     op = buffer.owner
-    if isinstance(op, memref.SubviewOp):
-        sizes = mixed(op.static_sizes.get_values(), op.sizes)
-        return sizes[kept_dims(sizes, buffer.type.get_shape())[axis]]
-    if isinstance(op, memref.AllocOp):
-        return mixed(buffer.type.get_shape(), op.dynamic_sizes)[axis]
+    if (view := slice_of(op)) is not None:
+        return view.sizes[view.kept[axis]]
+    if is_allocation(op):
+        return mixed(buffer.type.get_shape(), op.dynamic_sizes)[axis]  # type: ignore
     return builder.insert(memref.DimOp(buffer, builder.value(axis))).results[0]
 
 

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.storage import slice_of
 from irees.transforms.utils.shapes import Size, split
 
 
@@ -89,8 +90,8 @@ def subview(
 def share_views(block: Block) -> None:
     """Replaces equal subviews in a block by the first of them."""
     found: dict[tuple[object, ...], SSAValue] = {}
-    for op in [o for o in block.ops if isinstance(o, memref.SubviewOp)]:
-        key = (*op.operands, *op.properties.values(), op.result.type)
-        first = found.setdefault(key, op.result)
-        if first is not op.result:
+    for op in [o for o in block.ops if slice_of(o)]:
+        key = (*op.operands, *op.properties.values(), op.results[0].type)
+        first = found.setdefault(key, op.results[0])
+        if first is not op.results[0]:
             Rewriter.replace_op(op, [], [first])

@@ -18,18 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from irees.dialects.storage import is_allocation, is_view, stored
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_buffer
-from irees.transforms.utils.memory_accesses import PLACES, VIEWS, memory_of
-
-_STORES = tuple(name for name in PLACES if name.endswith(("store", "scatter")))
-_LOOKS = (*VIEWS, memref.ExtractStridedMetaDataOp)
 
 
 def stores_to(buffer: SSAValue) -> list[Operation] | None:
@@ -37,12 +34,12 @@ def stores_to(buffer: SSAValue) -> list[Operation] | None:
     found: list[Operation] = []
     for use in buffer.uses:
         user = use.operation
-        if isinstance(user, _LOOKS):
+        if is_view(user):
             beneath = stores_to(user.results[0])
             if beneath is None:
                 return None
             found += beneath
-        elif user.name in _STORES and memory_of(user) is buffer and not user.results:
+        elif stored(user) is buffer and not user.results:
             found.append(user)
         else:
             return None
@@ -51,14 +48,14 @@ def stores_to(buffer: SSAValue) -> list[Operation] | None:
 
 def erase_unread(function: func.FuncOp) -> None:
     """Erases the buffers that are never read."""
-    allocations = [o for o in function.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
-    stores = {op: stores_to(op.memref) for op in allocations}
+    allocations = [o for o in function.walk() if is_allocation(o)]
+    stores = {op: stores_to(op.results[0]) for op in allocations}
     for store in [store for found in stores.values() for store in found or ()]:
         Rewriter.erase_op(store)
     if any(stores.values()):
         region_dce(function.body)
     for op in allocations:
-        erase_unused_buffer(op.memref)
+        erase_unused_buffer(op.results[0])
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
+from irees.dialects.storage import is_allocation
 from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
@@ -163,7 +164,7 @@ class Distribution:
         for number, member in enumerate(self.members):
             for access in member.accesses:
                 buffer = access.buffer
-                if buffer in self.locals or not isinstance(buffer.owner, memref.AllocOp):
+                if buffer in self.locals or not is_allocation(buffer.owner):
                     continue
                 if any(use.operation not in ops for use in buffer.uses):
                     continue

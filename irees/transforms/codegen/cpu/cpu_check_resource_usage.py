@@ -16,13 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from irees.dialects.irees_target import target_of
 from irees.errors import LimitExceededError
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import stack
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CpuCheckResourceUsagePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limit = target_of(op).stack_bytes
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            used = footprint(function, memref.AllocaOp, None)
+            used = stack(function)
             for allocation in used.dynamic:
                 raise LimitExceededError(
                     "a stack allocation has a dynamic size",

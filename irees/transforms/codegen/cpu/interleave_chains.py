@@ -39,14 +39,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.distribution import root
+from irees.dialects.storage import loaded, root
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
@@ -103,12 +103,10 @@ def reads_what_it_writes(ops: Sequence[Operation]) -> bool:
     read: set[SSAValue] = set()
     written: set[SSAValue] = set()
     for op in ops:
-        if isinstance(op, vector.LoadOp):
-            read.add(root(op.base))
+        if (buffer := loaded(op)) is not None:
+            read.add(root(buffer))
         elif isinstance(op, vector.StoreOp):
             written.add(root(op.base))
-        elif isinstance(op, memref.LoadOp):
-            read.add(root(op.memref))
         elif not is_side_effect_free(op):
             return True
     return not read.isdisjoint(written)

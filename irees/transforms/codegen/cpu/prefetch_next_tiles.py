@@ -25,13 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, vector
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import Slice, slice_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.utils.large_buffers import (
@@ -40,29 +41,28 @@ from irees.transforms.codegen.cpu.utils.large_buffers import (
     one_per_line,
     place_in,
 )
-from irees.transforms.utils.shapes import IndexBuilder, constant_value, mixed
+from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
 
-def tiled_dim(view: memref.SubviewOp, iv: SSAValue) -> int | None:
+def tiled_dim(view: Slice, iv: SSAValue) -> int | None:
     """Returns the dim along which `iv` numbers adjacent tiles, or None."""
-    sizes = view.static_sizes.get_values()
-    for dim, offset in enumerate(mixed(view.static_offsets.get_values(), view.offsets)):
-        if offset is iv and sizes[dim] == 1:
+    for dim, offset in enumerate(view.offsets):
+        if offset is iv and view.sizes[dim] == 1:
             return dim
         if isinstance(offset, int) or not isinstance(offset.owner, arith.MuliOp):
             continue
         of_iv, step = offset.owner.operands
-        if of_iv is iv and constant_value(step) == sizes[dim]:
+        if of_iv is iv and constant_value(step) == view.sizes[dim]:
             return dim
     return None
 
 
-def last_loads(views: list[memref.SubviewOp], body: Block) -> list[vector.LoadOp]:
+def last_loads(views: list[SSAValue], body: Block) -> list[vector.LoadOp]:
     """Returns the loads of the last loop that reads a tile; none if only one loop reads it."""
     loads = [
         use.operation
         for view in views
-        for use in view.result.uses
+        for use in view.uses
         if isinstance(use.operation, vector.LoadOp)
     ]
     readers = {place_in(body, load) for load in loads}
@@ -94,14 +94,18 @@ class PrefetchNextTilesPass(ModulePass):
 
     def prefetch_tiles(self, source: SSAValue, body: Block, most: int) -> None:
         """Prefetches the tiles of one input in one parallel loop; equal views are one tile."""
-        tiles: dict[tuple[object, ...], list[memref.SubviewOp]] = {}
-        for view in [o for o in body.ops if isinstance(o, memref.SubviewOp)]:
-            whole = len(view.static_sizes) == view.result.type.get_num_dims()
-            if view.source is source and whole and 0 < bytes_of(view.result.type) <= most:
-                key = (view.static_offsets, *view.offsets, view.result.type)
-                tiles.setdefault(key, []).append(view)
+        tiles: dict[tuple[object, ...], list[SSAValue]] = {}
+        for op in body.ops:
+            view = slice_of(op)
+            if view is None or view.source is not source or len(view.kept) < len(view.sizes):
+                continue
+            tile = op.results[0]
+            if 0 < bytes_of(tile.type) <= most:
+                tiles.setdefault((*view.offsets, tile.type), []).append(tile)
         for views in tiles.values():
-            dim = tiled_dim(views[0], body.args[-1])
+            first = slice_of(views[0].owner)
+            assert first is not None
+            dim = tiled_dim(first, body.args[-1])
             if dim is None:
                 continue
             for load in one_per_line(last_loads(views, body)):

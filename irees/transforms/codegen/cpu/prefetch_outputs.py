@@ -23,13 +23,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import slice_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.use_nontemporal_stores import written_only
@@ -42,17 +43,19 @@ from irees.transforms.codegen.cpu.utils.large_buffers import (
 from irees.transforms.utils.shapes import element_bytes
 
 
-def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]:
+def loads_before(view: Operation, last: Operation) -> list[vector.LoadOp]:
     """Returns the loads from tiles of a view's shape in the last loop before `last` with any."""
-    shape, width = view.result.type.get_shape(), element_bytes(view.result.type)
+    kind = view.results[0].type
+    assert isinstance(kind, MemRefType)
+    shape, width = kind.get_shape(), element_bytes(kind)
     loop = last.prev_op
     while loop is not None:
         loads = [
             load
             for load in loop.walk()
             if isinstance(load, vector.LoadOp)
-            and isinstance(kind := load.base.type, MemRefType)
-            and (kind.get_shape(), element_bytes(kind)) == (shape, width)
+            and isinstance(each := load.base.type, MemRefType)
+            and (each.get_shape(), element_bytes(each)) == (shape, width)
         ]
         if loads:
             return loads
@@ -60,7 +63,7 @@ def loads_before(view: memref.SubviewOp, last: Operation) -> list[vector.LoadOp]
     return []
 
 
-def written_tile(stores: list[vector.StoreOp], body: Block, most: int) -> memref.SubviewOp | None:
+def written_tile(stores: list[vector.StoreOp], body: Block, most: int) -> Operation | None:
     """
     Returns the view that all stores write. None for a view from outside of the loop, for one of
     more than `most` bytes, and if a store is nontemporal.
@@ -68,13 +71,14 @@ def written_tile(stores: list[vector.StoreOp], body: Block, most: int) -> memref
     views = {store.base for store in stores}
     if len(views) != 1 or BoolAttr.from_bool(True) in {s.nontemporal for s in stores}:
         return None
-    view = next(iter(views)).owner
-    if not isinstance(view, memref.SubviewOp) or view.parent is not body:
+    (tile,) = views
+    view = tile.owner
+    if not isinstance(view, Operation) or slice_of(view) is None or view.parent is not body:
         return None
-    return view if 0 < bytes_of(view.result.type) <= most else None
+    return view if 0 < bytes_of(tile.type) <= most else None
 
 
-def can_precede(view: memref.SubviewOp, loop: Operation) -> bool:
+def can_precede(view: Operation, loop: Operation) -> bool:
     """Whether all operands of a view dominate a loop of its block."""
     return all(
         not isinstance(owner := operand.owner, Operation)
@@ -111,5 +115,5 @@ class PrefetchOutputsPass(ModulePass):
             if not view.is_before_in_block(loop):
                 view.detach()
                 Rewriter.insert_op(view, InsertPoint.before(loop))
-            hint = PrefetchOp(view.result, load.indices, is_write=True)
+            hint = PrefetchOp(view.results[0], load.indices, is_write=True)
             Rewriter.insert_op(hint, InsertPoint.after(load))

@@ -30,14 +30,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from irees.analysis.distribution import root
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import root, slice_of, stored
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
@@ -78,8 +78,8 @@ def moves_with(index: SSAValue, block: Block) -> bool:
 
 def tile_of(access: vector.LoadOp | vector.StoreOp) -> tuple[object, ...]:
     """Returns the offsets of the view that is accessed; an empty tuple for a whole buffer."""
-    view = access.base.owner
-    return (view.static_offsets, *view.offsets) if isinstance(view, memref.SubviewOp) else ()
+    view = slice_of(access.base.owner)
+    return () if view is None else tuple(view.offsets)
 
 
 def only_reads(block: Block) -> bool:
@@ -88,7 +88,7 @@ def only_reads(block: Block) -> bool:
     return (
         isinstance(loop, scf.ForOp)
         and bool(loop.results)
-        and not any(isinstance(o, vector.StoreOp | memref.StoreOp) for o in loop.walk())
+        and not any(stored(o) for o in loop.walk())
     )
 
 

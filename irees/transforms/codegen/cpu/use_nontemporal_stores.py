@@ -26,13 +26,14 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref, vector
+from xdsl.dialects import func, vector
 from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, VectorType
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from irees.analysis.element_sizes import item_bytes
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import is_view, stored
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
@@ -47,12 +48,12 @@ def written_only(buffer: SSAValue) -> list[vector.StoreOp] | None:
         user = use.operation
         if isinstance(user, vector.StoreOp) and user.base is buffer:
             stores.append(user)
-        elif isinstance(user, memref.SubviewOp):
-            inner = written_only(user.result)
+        elif is_view(user):
+            inner = written_only(user.results[0])
             if inner is None:
                 return None
             stores += inner
-        elif not (isinstance(user, memref.StoreOp) and user.memref is buffer):
+        elif stored(user) is not buffer:
             return None
     return stores
 

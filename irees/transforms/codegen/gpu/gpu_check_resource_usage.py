@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -29,13 +29,13 @@ from irees.dialects.nvgpu import MBarrierCreateOp
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.errors import LimitExceededError
 from irees.transforms.codegen.gpu.utils.segments import is_mapped
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import shared_memory
 
 
 def shared_bytes(op: Operation) -> int:
     """Returns the shared memory of an op in bytes: its allocations and mbarriers."""
     barriers = sum(o.barriers.type.bytes for o in op.walk() if isinstance(o, MBarrierCreateOp))
-    return footprint(op, memref.AllocOp, "workgroup").known + barriers
+    return shared_memory(op).known + barriers
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GpuCheckResourceUsagePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         limit = gpu_of(op).shared_opt_in_bytes
         for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
-            whole = footprint(function, memref.AllocOp, "workgroup")
+            whole = shared_memory(function)
             for allocation in whole.dynamic:
                 raise LimitExceededError(
                     "a shared memory allocation has a dynamic size",

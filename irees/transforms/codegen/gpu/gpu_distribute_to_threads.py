@@ -29,13 +29,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.storage import loaded
 from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -141,7 +141,7 @@ def distribute(workgroup: ForallOp) -> None:
     for inner in reversed(together):
         for segment in segments(inner, is_spread):
             segment.wrap(first_thread, BarrierOp())
-    for op in [o for o in block.ops if isinstance(o, memref.LoadOp)]:
+    for op in [o for o in block.ops if loaded(o)]:
         # All threads must load the element before any thread may overwrite it.
         Rewriter.insert_op(BarrierOp(), InsertPoint.after(op))
     # A trailing barrier is redundant.

@@ -27,9 +27,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.distribution import VIEWS
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import MBarrierCreateOp
+from irees.dialects.storage import is_allocation, is_on_stack, is_view
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -45,7 +45,7 @@ def put(value: SSAValue, space: Attribute) -> None:
     kind = value.type
     assert isinstance(kind, MemRefType)
     moved = MemRefType(kind.element_type, kind.shape, kind.layout, space)
-    views = [u.operation for u in value.uses if isinstance(u.operation, VIEWS)]
+    views = [u.operation for u in value.uses if is_view(u.operation)]
     Rewriter.replace_value_with_new_type(value, moved)
     for view in views:
         put(view.results[0], space)
@@ -72,7 +72,7 @@ def _bytes_taken(block: Block) -> int:
     for op in block.walk():
         if isinstance(op, MBarrierCreateOp):
             taken += op.barriers.type.bytes
-        elif isinstance(op, memref.AllocOp | memref.AllocaOp):
+        elif is_allocation(op):
             if is_in(op, AddressSpace.WORKGROUP):
                 taken += shared_bytes(op.results[0].type) or 0
     return taken
@@ -81,7 +81,7 @@ def _bytes_taken(block: Block) -> int:
 def place_buffers(workgroup: ForallOp, limit: int) -> None:
     """Assigns a memory space to each allocation of a workgroup."""
     block = workgroup.region.block
-    found = [o for o in block.ops if isinstance(o, memref.AllocOp | memref.AllocaOp)]
+    found = [o for o in block.ops if is_allocation(o)]
     taken = workgroup.attributes.get("shared_bytes")
     limit = taken.value.data if isinstance(taken, IntegerAttr) else limit
     left = limit - _bytes_taken(block)
@@ -99,7 +99,7 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
     for size, _, op in sorted(wanting, key=lambda entry: entry[:2]):
         kind = op.results[0].type
         assert isinstance(kind, MemRefType)
-        if isinstance(op, memref.AllocaOp):
+        if is_on_stack(op):
             alloc = memref.AllocOp([], [], kind)
             Rewriter.insert_op(alloc, InsertPoint.before(op))
             Rewriter.replace_op(op, [], [alloc.memref])

@@ -33,6 +33,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.analysis.transposes import crossing_loops
+from irees.dialects.storage import slice_of
 from irees.dialects.upstream.gpu import (
     AddressSpace,
     AddressSpaceAttr,
@@ -49,8 +50,6 @@ from irees.transforms.utils.shapes import (
     constant_value,
     delinearize,
     element_bytes,
-    kept_dims,
-    mixed,
 )
 from irees.transforms.utils.structured import maps
 from irees.transforms.utils.views import subview
@@ -91,11 +90,10 @@ def bound_of(buffer: SSAValue, axis: int) -> int | None:
     size = kind.get_shape()[axis]
     if size >= 0:
         return size
-    op = buffer.owner
-    if not isinstance(op, memref.SubviewOp):
+    view = slice_of(buffer.owner)
+    if view is None:
         return None
-    sizes = mixed(op.static_sizes.get_values(), op.sizes)
-    value = sizes[kept_dims(sizes, kind.get_shape())[axis]]
+    value = view.sizes[view.kept[axis]]
     if not isinstance(value, SSAValue) or not isinstance(value.owner, arith.MinSIOp):
         return None
     found = (constant_value(operand) for operand in value.owner.operands)

@@ -30,16 +30,16 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import multiply_add, roles
-from irees.analysis.distribution import root
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of, is_strict
+from irees.dialects.storage import is_allocation, root, slice_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -49,7 +49,7 @@ from irees.transforms.codegen.gpu.utils.blocking import blocking_of, may_share, 
 from irees.transforms.codegen.gpu.utils.segments import is_free, is_mapped
 from irees.transforms.codegen.gpu.utils.shares import STREAM_K, counts_of, depth_of, is_inside
 from irees.transforms.codegen.gpu.utils.waves import Waves, step_of
-from irees.transforms.utils.shapes import constant_value, element_bytes, mixed
+from irees.transforms.utils.shapes import constant_value, element_bytes
 from irees.transforms.utils.structured import iterators, loop_sources, static_ranges
 
 
@@ -65,10 +65,10 @@ def most_points(op: linalg.GenericOp) -> list[int]:
 
 def _bound(value: SSAValue, axis: int) -> int:
     """Returns an upper bound of a tile's size along an axis (the last tile is partial), or -1."""
-    view = value.owner
-    if not isinstance(view, memref.SubviewOp):
+    view = slice_of(value.owner)
+    if view is None:
         return -1
-    size = mixed(view.static_sizes.get_values(), view.sizes)[axis]
+    size = view.sizes[axis]
     if isinstance(size, int) or not isinstance(size.owner, arith.MinSIOp):
         return -1
     return max(constant_value(o) or -1 for o in size.owner.operands)
@@ -99,7 +99,7 @@ def why_not(loop: ForallOp, op: linalg.GenericOp) -> str | None:
 
 def why_not_after(other: Operation, loop: ForallOp, op: linalg.GenericOp) -> str | None:
     """Returns why a tile with another op before the contraction cannot be shared, or None."""
-    if isinstance(other, memref.AllocOp) and other.operands:
+    if is_allocation(other) and other.operands:
         return "a size is dynamic"
     if is_free(other):
         return None

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from xdsl.dialects import func
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FunctionType, TensorType
-from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.flow import TensorCloneOp, TensorTransferOp
 from irees.dialects.hal import BufferViewDimOp, TensorExportOp, TensorImportOp
+from irees.dialects.storage import is_dim
 from irees.transforms.devices.utils.places import PLACE, own_place, values_read
 
 BORDER = (TensorImportOp, TensorExportOp, TensorTransferOp, TensorCloneOp, BufferViewDimOp)
@@ -47,7 +47,7 @@ class Item:
 
 def is_size(op: Operation) -> bool:
     """Whether an op is a tensor.dim used only by transfers, exports and the like."""
-    return isinstance(op, DimOp) and all(isinstance(u.operation, BORDER) for u in op.result.uses)
+    return is_dim(op) and all(isinstance(u.operation, BORDER) for u in op.result.uses)
 
 
 def is_leaf(value: SSAValue) -> bool:

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -36,6 +35,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.control_flow import branch_edges
 from irees.dialects.flow import TensorBarrierOp, TensorCloneOp, TensorTransferOp
 from irees.dialects.hal import DevicePromiseAttr, TensorExportOp, TensorImportOp
+from irees.dialects.storage import is_dim
 from irees.errors import ArgumentError
 from irees.transforms.devices.place_transfers.dead import drop_dead
 from irees.transforms.devices.place_transfers.placement import Placement
@@ -138,7 +138,7 @@ def _anywhere(op: Operation, placement: Placement) -> None:
     for each in op.walk():
         for index, operand in enumerate(each.operands):
             each.operands[index] = source_of(operand)
-    if isinstance(op, DimOp) and (source := op.operands[0]) not in placement.free:
+    if is_dim(op) and (source := op.operands[0]) not in placement.free:
         op.attributes[PLACE] = DevicePromiseAttr(placement.home(source))
 
 

@@ -26,7 +26,6 @@ from itertools import product
 from math import prod
 
 from xdsl.dialects import func
-from xdsl.dialects.tensor import DimOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
@@ -40,6 +39,7 @@ from irees.analysis.affinity_checks import refuse
 from irees.analysis.control_flow import branch_edges
 from irees.dialects.flow import TensorBarrierOp, TensorTransferOp
 from irees.dialects.hal import TensorExportOp, TensorImportOp
+from irees.dialects.storage import is_dim
 from irees.dialects.util import GlobalLoadOp, GlobalStoreOp
 from irees.transforms.devices.utils.places import own_place, source_of, tensors_read
 
@@ -105,7 +105,7 @@ class Placement:
             if isinstance(op, TensorExportOp | TensorTransferOp | TensorBarrierOp):
                 continue
             read = tensors_read(op)
-            passed = all(v in self.free for v in read) and isinstance(op, DimOp)
+            passed = all(v in self.free for v in read) and is_dim(op)
             if is_pure(op) and (passed or all(v in constant for v in read)):
                 self.free.update(op.results)
                 constant.update(op.results if not isinstance(op, TensorImportOp) else ())
@@ -132,7 +132,7 @@ class Placement:
         for op in self.ops():
             if isinstance(op, TensorTransferOp | TensorBarrierOp):
                 said[op] = set(devices_of(op.target))  # pyright: ignore
-            elif self.is_placed(op) and not isinstance(op, DimOp):
+            elif self.is_placed(op) and not is_dim(op):
                 said[op] = self.explicit(op)
         for block in list(self.function.body.blocks)[1:]:
             said.update((a, set[str]()) for a in block.args if is_tracked(a.type))

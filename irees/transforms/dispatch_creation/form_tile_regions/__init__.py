@@ -37,10 +37,11 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from irees.analysis.distribution import is_view
+from irees.analysis.distribution import is_read_in_place
 from irees.analysis.paddings import is_fill
 from irees.dialects.flow import DispatchRegionOp
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import is_undefined
 from irees.dialects.util import FuncOp
 from irees.interfaces import loops_model_of
 from irees.targets.common import COMMON
@@ -67,7 +68,7 @@ def is_dispatched(op: Operation) -> bool:
 
 def is_cheap(op: Operation) -> bool:
     """Whether an op is so cheap that each kernel recomputes it."""
-    return isinstance(op, tensor.EmptyOp) or is_fill(op) or is_view(op)
+    return is_undefined(op) or is_fill(op) or is_read_in_place(op)
 
 
 def is_large_splat(op: Operation) -> bool:
@@ -109,7 +110,7 @@ def _form_in_block(block: Block, limits: Limits) -> None:
     for left in [o for o in block.ops if is_cheap(o)][::-1]:
         if not any(r.uses for r in left.results):
             Rewriter.erase_op(left)
-        elif not isinstance(left, tensor.EmptyOp):
+        elif not is_undefined(left):
             clone_cheap(make_region([left]))
 
 

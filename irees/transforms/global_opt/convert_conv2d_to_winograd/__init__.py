@@ -47,12 +47,13 @@ from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
+from irees.dialects.storage import inserted
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
@@ -114,13 +115,14 @@ def padded(source: SSAValue, whole: list[int], b: TensorBuilder) -> SSAValue:
         return source
     offsets, origin = [0] * len(whole), source
     op = source.owner
-    if isinstance(op, tensor.InsertSliceOp) and source.has_one_use():
-        known = list(op.static_offsets.get_values())
-        plain = not op.offsets and set(op.static_strides.get_values()) == {1}
-        around = op.dest.owner
-        same_rank = len(shape(op.source)) == len(whole) and is_static(op.source)
+    part = inserted(op)
+    if part is not None and isinstance(op, Operation) and source.has_one_use():
+        known = [n for n in part.offsets if isinstance(n, int)]
+        plain = len(known) == len(part.offsets) and all(step == 1 for step in part.strides)
+        around, small = part.source.owner, op.operands[0]
+        same_rank = len(shape(small)) == len(whole) and is_static(small)
         if plain and same_rank and isinstance(around, linalg.GenericOp) and is_zero_fill(around):
-            offsets, origin = known, op.source
+            offsets, origin = known, small
     background = zeros(whole, b)
     return b.insert_slice(origin, background, offsets, shape(origin))
 

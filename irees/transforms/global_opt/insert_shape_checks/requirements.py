@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IndexType, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from irees.dialects.storage import is_dim
 from irees.errors import VerifyError
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, same_size
 
@@ -48,7 +49,7 @@ class Requirement:
             return True
         if isinstance(lhs, int) and isinstance(rhs, int):
             return lhs == rhs if self.predicate == "eq" else lhs <= rhs
-        return self.predicate == "sle" and isinstance(lhs, int) and lhs <= 0 and is_dim(rhs)
+        return self.predicate == "sle" and isinstance(lhs, int) and lhs <= 0 and is_natural(rhs)
 
     def refuse_false(self, op: Operation) -> None:
         """Raises VerifyError if the relation is known not to hold."""
@@ -71,7 +72,7 @@ def least(size: Size) -> int | None:
     """Returns a lower bound of a sum of constants and dims; None for any other size."""
     if isinstance(size, int):
         return size
-    if is_dim(size):
+    if is_natural(size):
         return 0
     if (known := constant_value(size)) is not None:
         return known
@@ -81,11 +82,11 @@ def least(size: Size) -> int | None:
     return None if None in parts else sum(part for part in parts if part is not None)
 
 
-def is_dim(size: Size) -> bool:
+def is_natural(size: Size) -> bool:
     """Whether a size is a dim or a non-negative constant."""
     if isinstance(size, int):
         return size >= 0
-    return isinstance(size.owner, Operation) and size.owner.name in ("tensor.dim", "memref.dim")
+    return is_dim(size.owner)
 
 
 def count_iterations(op: scf.ForOp) -> None:

@@ -36,7 +36,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
@@ -44,6 +43,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.blocked_forms import Form, costs_nothing
 from irees.dialects.irees_target import is_strict, target_of
+from irees.dialects.storage import is_dim
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
@@ -103,7 +103,7 @@ class Blocks:
 
     def _replace_dims(self, old: OpResult, made: SSAValue, form: Form) -> None:
         for use in list(old.uses):
-            if not isinstance(use.operation, tensor.DimOp):
+            if not is_dim(use.operation):
                 continue
             number = constant_value(use.operation.index)
             if number is None:

@@ -22,14 +22,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.blocked_forms import Form, Part, channel_form
 from irees.analysis.contractions import is_contraction
 from irees.analysis.convolutions import Convolution, convolution, loops_of, window_loops
+from irees.dialects.sizes import kept_dims
 from irees.targets.cpu import CPU
-from irees.transforms.utils.shapes import (
-    IndexBuilder,
-    kept_dims,
-    mixed,
-    reassociation,
-    reassociation_attr,
-)
+from irees.transforms.utils.shapes import IndexBuilder, mixed, reassociation, reassociation_attr
 from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
 
 Rebuild = Callable[[list[SSAValue]], Operation]

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint
 from irees.analysis.blocked_forms import Form
 from irees.analysis.paddings import is_background
 from irees.dialects.resources import is_splat
+from irees.dialects.storage import is_undefined
 from irees.transforms.utils.constants import derived_constant
 from irees.transforms.utils.shapes import IndexBuilder, dims, reassociation_attr
 from irees.transforms.utils.structured import copy_region, element_type, generic
@@ -128,7 +129,7 @@ def in_form(value: SSAValue, form: Form) -> SSAValue:
         new = packed_constant(form, owner)
         new.location = owner.location
         return b.insert(new).results[0]
-    if isinstance(owner, tensor.EmptyOp):
+    if is_undefined(owner):
         sizes = list(owner.dynamic_sizes)
         return b.insert(tensor.EmptyOp(sizes, form.type_of(value.type))).results[0]
     if not is_background(owner):

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
@@ -28,6 +27,7 @@ from irees.analysis.blocked_forms import Form, costs_nothing, elements
 from irees.analysis.contractions import is_contraction
 from irees.analysis.convolutions import Convolution, convolution
 from irees.analysis.minimum_cut import NEVER, Network
+from irees.dialects.storage import is_dim
 from irees.targets.cpu import CPU
 from irees.transforms.global_opt.propagate_blocked_layouts.followers import (
     Node,
@@ -153,7 +153,7 @@ class Plan:
 def users(value: SSAValue) -> list[Operation]:
     """Returns the ops that read the contents of a value, without duplicates."""
     found = {use.operation: None for use in value.uses}
-    return [op for op in found if not isinstance(op, tensor.DimOp)]
+    return [op for op in found if not is_dim(op)]
 
 
 def neighbours(value: SSAValue) -> Iterable[Operation]:

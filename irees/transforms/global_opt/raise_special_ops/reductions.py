@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import isnan
 
-from xdsl.dialects import arith, math, tensor
+from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, f32, f64, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.storage import is_grouping
 from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -110,7 +111,7 @@ def _replace(op: Operation, values: tuple[SSAValue, ...] | list[SSAValue]) -> No
 
 def plain(value: SSAValue) -> SSAValue:
     """Strips reshapes that only add or drop unit dims."""
-    while isinstance(value.owner, tensor.ExpandShapeOp | tensor.CollapseShapeOp):
+    while is_grouping(value.owner):
         if _wide(value.owner.src) != _wide(value):
             return value
         value = value.owner.src

@@ -43,6 +43,7 @@ from xdsl.rewriter import Rewriter
 
 from irees.dialects import flow, util
 from irees.dialects.iree_encoding import PackedStorageAttr
+from irees.dialects.storage import is_reshape
 from irees.transforms.input.convert_flow_to_tensor.bits import lower_bitcast, reshaped, sizes_of
 from irees.transforms.utils.shapes import Size
 from irees.transforms.utils.tensors import TensorBuilder
@@ -117,9 +118,9 @@ def check(op: Operation, new: SSAValue) -> None:
     if not isinstance(op, flow.TensorSliceOp | flow.TensorUpdateOp):
         return
     made = new.owner
-    if isinstance(made, tensor.CastOp):
+    if is_reshape(made):  # A cast to the declared type.
         verify_made(made, op)
-        made = made.source.owner
+        made = made.operands[0].owner
     if isinstance(made, Operation):
         verify_made(made, op)
 

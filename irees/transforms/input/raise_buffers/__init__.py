@@ -121,9 +121,9 @@ def written(op: Operation) -> list[SSAValue]:
     if isinstance(op, memref.CopyOp):
         return [op.destination]
     styled = op.dialect_name() in STRUCTURED or loops_model_of(op) is not None
-    outputs = getattr(op, "outputs", ()) if styled else ()
-    single = getattr(op, "output", None) if op.name == "linalg.softmax" else None
-    found = [*outputs, *([single] if single is not None else [])]
+    single = getattr(op, "output", None)  # A softmax has one output, and no list of them.
+    alone = () if single is None else (single,)
+    found = getattr(op, "outputs", alone) if styled else ()
     return [value for value in found if isinstance(value.type, MemRefType)]
 
 

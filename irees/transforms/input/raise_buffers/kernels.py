@@ -31,6 +31,10 @@ READS = frozenset(
     """.split()
 )
 """Ops that only read their buffers. Any other op of a kernel counts as writing all of them."""
+KEPT = frozenset(
+    "affine.load affine.store affine.vector_load affine.vector_store memref.atomic_rmw".split()
+)
+"""Accesses that are never raised, apart from those of vectors."""
 VIEWS = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
 
@@ -41,7 +45,7 @@ def memories(op: Operation) -> list[SSAValue]:
 
 def needs_memory(op: Operation) -> bool:
     """Whether an op itself has no form on tensors: a vector access or an atomic update."""
-    access = op.dialect_name() in ("vector", "affine") or op.name == "memref.atomic_rmw"
+    access = op.dialect_name() == "vector" or op.name in KEPT
     return access and bool(memories(op))
 
 

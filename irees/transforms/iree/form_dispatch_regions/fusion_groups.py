@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
 from irees.analysis.dispatch_roles import is_cloneable
 from irees.analysis.loop_mapping import LoopMap, loop_nest, map_into, root_map
+from irees.dialects.storage import is_undefined
 from irees.targets.common import COMMON
 from irees.transforms.utils.dispatch_regions import Order
 from irees.transforms.utils.structured import captured_values
@@ -63,7 +63,7 @@ class FusionGroup:
         for member in members:
             for value in (*member.operands, *captured_values(member)):
                 if isinstance(value, OpResult) and isinstance(value.type, TensorType):
-                    if not isinstance(value.op, linalg.FillOp | tensor.EmptyOp):
+                    if not (isinstance(value.op, linalg.FillOp) or is_undefined(value.op)):
                         outside.add(value.op)
             escaping += sum(
                 any(use.operation not in members for use in r.uses) for r in member.results

@@ -30,7 +30,8 @@ from irees.analysis.dispatch_roles import (
 from irees.analysis.loop_mapping import loop_nest
 from irees.dialects.flow import DispatchRegionOp
 from irees.dialects.iree_linalg_ext import LinalgExtOperation
-from irees.dialects.upstream.linalg.packing import PackOp, SoftmaxOp
+from irees.dialects.storage import is_dim
+from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from irees.targets.common import COMMON
 from irees.transforms.iree.form_dispatch_regions.fusion_groups import (
     FusionGroup,
@@ -43,7 +44,7 @@ MMT4D = frozenset(("linalg.mmt4d", "linalg.batch_mmt4d"))
 
 def uses_of(op: Operation) -> list[Use]:
     """Returns the uses of the results of an op, except tensor.dim."""
-    return [u for r in op.results for u in r.uses if not isinstance(u.operation, tensor.DimOp)]
+    return [u for r in op.results for u in r.uses if not is_dim(u.operation)]
 
 
 def _value(use: Use) -> SSAValue:
@@ -121,7 +122,7 @@ def _refuse_pack(value: OpResult) -> str | None:
 
 
 def _refuse_dynamic_tiles(consumer: Operation, producer: Operation) -> str | None:
-    if isinstance(consumer, PackOp) and consumer.inner_tiles and is_linalg(producer):
+    if getattr(consumer, "inner_tiles", ()) and is_linalg(producer):
         return "the tiles of the pack have dynamic sizes"
     return None
 

@@ -40,6 +40,7 @@ from irees.dialects import util
 from irees.dialects._shaped import UNTIED, tied_indices
 from irees.dialects.flow import DispatchOp, TensorTraceOp
 from irees.dialects.signature import drop_results, updates_of
+from irees.dialects.storage import RESHAPES, is_allocation, is_dim, is_extract, is_reshape, root
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
 from irees.dialects.upstream import memref as _extended_memref  # noqa: F401
 from irees.errors import UnsupportedError
@@ -48,14 +49,16 @@ from irees.transforms.stream.convert_to_stream.control_flow import (
     buffer_type,
     is_repeated,
     refuse_call,
-    root,
 )
 from irees.transforms.stream.convert_to_stream.globals import convert_global
 from irees.transforms.stream.convert_to_stream.results import copied, write_back
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims
 
-RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp, tensor.ReshapeOp)
+GONE = TensorTraceOp | util.GlobalLoadOp | util.GlobalStoreOp
+
+MADE = RESHAPES | {"flow.dispatch", "tensor.empty", "tensor.from_elements"}
+"""Ops whose results get a buffer or a view, with sizes that are computed before the conversion."""
 
 
 @dataclass
@@ -82,10 +85,7 @@ class HostConversion(ControlFlow):
         self.sizes: dict[SSAValue, list[Size]] = {}
         for op in list(self.function.walk()):
             for value in op.results:
-                if isinstance(value.type, TensorType) and isinstance(
-                    op,
-                    (*RESHAPES, DispatchOp, tensor.FromElementsOp, tensor.EmptyOp, tensor.SplatOp),
-                ):
+                if isinstance(value.type, TensorType) and op.name in MADE:
                     self.sizes[value] = dims(value, IndexBuilder(InsertPoint.before(op)))
 
     def _arguments(self, block: Block) -> None:
@@ -106,14 +106,8 @@ class HostConversion(ControlFlow):
                 continue
             if op.parent is None:
                 continue
-            if any(isinstance(r.type, TensorType) for r in op.results) or isinstance(
-                op,
-                tensor.ExtractOp
-                | tensor.DimOp
-                | TensorTraceOp
-                | util.GlobalLoadOp
-                | util.GlobalStoreOp,
-            ):
+            converted = is_dim(op) or is_extract(op) or isinstance(op, GONE)
+            if converted or any(isinstance(r.type, TensorType) for r in op.results):
                 Rewriter.erase_op(op, safe_erase=False)
 
     def _sizes(self, value: SSAValue) -> list[Size]:
@@ -122,7 +116,7 @@ class HostConversion(ControlFlow):
     def _convert(self, op: Operation) -> None:
         if isinstance(op, scf.YieldOp | scf.ConditionOp):  # The loop or branch rewrites it.
             return
-        convert = self.CONVERSIONS.get(type(op))
+        convert = self.CONVERSIONS.get(op.name)
         if convert is not None:
             convert(self, op, IndexBuilder(InsertPoint.before(op)))
         elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
@@ -206,7 +200,7 @@ class HostConversion(ControlFlow):
     def _insert(self, op: tensor.InsertOp, builder: IndexBuilder) -> None:
         """Stores one element on the host, in place if nothing else reads the tensor."""
         buffer = self.buffers[op.dest]
-        mine = isinstance(buffer.owner, memref.AllocOp) and not isinstance(op.dest.owner, RESHAPES)
+        mine = is_allocation(buffer.owner) and not is_reshape(op.dest.owner)
         if not mine or len(list(op.dest.uses)) > 1 or is_repeated(op, op.dest):
             buffer = self._own_copy(op.dest, builder)
         store_inside(op.scalar, buffer, op.indices, builder)
@@ -261,7 +255,7 @@ class HostConversion(ControlFlow):
                 continue
             buffer = self.buffers[value]
             source = root(buffer)
-            if source in roots or not isinstance(source.owner, memref.AllocOp):
+            if source in roots or not is_allocation(source.owner):
                 buffer = source = copied(buffer, builder)
             roots.add(source)
             returned.append(buffer)
@@ -272,23 +266,23 @@ class HostConversion(ControlFlow):
     def _call(self, op: func.CallOp, builder: IndexBuilder) -> None:
         refuse_call(op)
 
-    CONVERSIONS: ClassVar[dict[type[Operation], Callable[..., None]]] = {
+    CONVERSIONS: ClassVar[dict[str, Callable[..., None]]] = {
         **dict.fromkeys(RESHAPES, _reshape),
-        DispatchOp: _dispatch,
-        TensorTraceOp: _trace,
-        arith.ConstantOp: _constant,
-        func.CallOp: _call,
-        func.ReturnOp: _return,
-        scf.ForOp: ControlFlow._for,
-        scf.IfOp: ControlFlow._if,
-        scf.WhileOp: ControlFlow._while,
-        tensor.DimOp: _dim,
-        tensor.EmptyOp: _empty,
-        tensor.ExtractOp: _extract,
-        tensor.FromElementsOp: _from_elements,
-        tensor.InsertOp: _insert,
-        util.GlobalLoadOp: _load_global,
-        util.GlobalStoreOp: _store_global,
+        "arith.constant": _constant,
+        "flow.dispatch": _dispatch,
+        "flow.tensor.trace": _trace,
+        "func.call": _call,
+        "func.return": _return,
+        "scf.for": ControlFlow._for,
+        "scf.if": ControlFlow._if,
+        "scf.while": ControlFlow._while,
+        "tensor.dim": _dim,
+        "tensor.empty": _empty,
+        "tensor.extract": _extract,
+        "tensor.from_elements": _from_elements,
+        "tensor.insert": _insert,
+        "util.global.load": _load_global,
+        "util.global.store": _store_global,
     }
     """How each op is converted; each method emits the buffer form of an op before it."""
 

@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.storage import is_allocation, root
 from irees.errors import UnsupportedError
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value
 
@@ -48,13 +49,6 @@ def resized(kind: Attribute) -> bool:
 def homed(kind: Attribute) -> bool:
     """Whether a type is a tensor of static shape, whose values fit one buffer."""
     return isinstance(kind, TensorType) and not resized(kind)
-
-
-def root(buffer: SSAValue) -> SSAValue:
-    """Returns the buffer that a chain of reshapes views."""
-    while isinstance(buffer, OpResult) and isinstance(buffer.op, memref.ReinterpretCastOp):
-        buffer = buffer.op.source
-    return buffer
 
 
 def is_repeated(op: Operation, value: SSAValue) -> bool:
@@ -153,7 +147,7 @@ class ControlFlow:
         for value in values:
             buffer = self.buffers[value]
             made = root(buffer).owner
-            here = isinstance(made, memref.AllocOp) and made.parent_block() is block
+            here = is_allocation(made) and made.parent_block() is block
             if not here or root(buffer) in taken:
                 buffer = self._own_copy(value, at)
             taken.add(root(buffer))

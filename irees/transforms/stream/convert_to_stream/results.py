@@ -8,7 +8,7 @@ from xdsl.dialects import arith, cf, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr
 from xdsl.ir import SSAValue
 
-from irees.transforms.stream.convert_to_stream.control_flow import root
+from irees.dialects.storage import root
 from irees.transforms.utils.shapes import IndexBuilder, split
 
 

@@ -18,19 +18,20 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.paddings import is_framed
-from irees.dialects.iree_linalg_ext.sorting import SortOp
 from irees.dialects.iree_tensor_ext import (
     DispatchTensorLoadOp,
     DispatchTensorStoreOp,
     DispatchTensorType,
 )
+from irees.dialects.sizes import kept_dims
+from irees.dialects.storage import is_dim, is_extract, slice_of, updated
 from irees.errors import UnsupportedError
-from irees.interfaces import loops_model_of
+from irees.interfaces import loops_model_of, reads_output
 from irees.transforms.codegen.common.bufferize_dispatch.frames import fill_around, inside
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, kept_dims, mixed
+from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims, mixed
 from irees.transforms.utils.structured import copy_region, generic, is_parallel, maps
 from irees.transforms.utils.views import subview
 
@@ -60,14 +61,14 @@ def _reads_init(op: Operation, index: int) -> bool:
     """Whether an op in destination-passing style reads an init."""
     if isinstance(op, linalg.GenericOp):
         return bool(op.body.block.args[index].uses)
-    return not (isinstance(op, SortOp) and op.inputs)
+    return reads_output(op, index - len(op.operands) + len(op.outputs))  # type: ignore
 
 
 def _is_overwritten_in_place(use: Use, result: SSAValue) -> bool:
     """Whether an op may write its result over an operand: it never reads overwritten elements."""
     op = use.operation
-    if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-        return use.index == 1
+    if (number := updated(op)) is not None:
+        return use.index == number
     assert isinstance(result, OpResult)
     written = len(op.operands) - len(op.results) + result.index
     if use.index == written or not isinstance(op, linalg.GenericOp):
@@ -247,7 +248,8 @@ class Bufferization:
     def _home(self, value: SSAValue, builder: IndexBuilder) -> SSAValue | None:
         """Returns the output in which a value can be computed in place, or None."""
         user = value.get_user_of_unique_use()
-        if isinstance(user, tensor.InsertSliceOp) and user in self.framed and user.source is value:
+        if user in self.framed and user.operands[0] is value:
+            assert isinstance(user, tensor.InsertSliceOp)
             return self._frame(user, builder)
         stores = [u.operation for u in value.uses if isinstance(u.operation, DispatchTensorStoreOp)]
         if len(stores) == 1 and stores[0] in self.whole:
@@ -256,15 +258,15 @@ class Bufferization:
         if stores or len(writers) != 1 or len(list(value.uses)) != 1:
             return None
         op = writers[0].operation
-        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-            return self._home(op.result, builder)
+        if updated(op) is not None:
+            return self._home(op.results[0], builder)
         outputs = list(op.outputs)
         return self._home(op.results[outputs.index(value)], builder)
 
     @staticmethod
     def _overwrites(op: Operation, index: int) -> bool:
-        if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp):
-            return index == 1
+        if (number := updated(op)) is not None:
+            return index == number
         outputs = getattr(op, "outputs", None)
         if outputs is None:
             return False
@@ -280,9 +282,7 @@ class Bufferization:
         op = result.owner
         last_use = all(
             (u.operation is op and _is_overwritten_in_place(u, result))
-            or (
-                self._before(u.operation, op) and not isinstance(u.operation, tensor.ExtractSliceOp)
-            )
+            or (self._before(u.operation, op) and slice_of(u.operation) is None)
             for u in init.uses
         )
         if held in self.owned and last_use:
@@ -335,11 +335,11 @@ class Bufferization:
         """tensor.extract %t[...] in a body  =>  memref.load of its buffer"""
         outside = IndexBuilder(InsertPoint.before(op))
         for inner in list(op.walk()):
-            if isinstance(inner, tensor.ExtractOp):
+            if is_extract(inner):
                 here = IndexBuilder(InsertPoint.before(inner))
                 source = self._read(inner.tensor, outside)
                 load = load_inside(source, inner.indices, here, outside)
                 Rewriter.replace_op(inner, [], [load])
-            elif isinstance(inner, tensor.DimOp):
+            elif is_dim(inner):
                 dim = memref.DimOp(self.buffers[inner.source], inner.index)
                 Rewriter.replace_op(inner, dim)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
@@ -25,7 +25,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.distribution import root
+from irees.dialects.storage import is_allocation, is_view, loaded, root
 from irees.targets.common import COMMON
 from irees.transforms.utils.lanes import (
     Kind,
@@ -75,10 +75,6 @@ class Neighbour:
         return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
 
 
-LOOKS = (memref.SubviewOp, memref.ExtractStridedMetaDataOp, memref.ReinterpretCastOp)
-"""View-like ops, which neither read nor write a buffer."""
-
-
 def erase_with_buffer(neighbour: Neighbour, buffer: SSAValue) -> None:
     """Erases the op, and the intermediate buffer if it has no readers left."""
     Rewriter.erase_op(neighbour.op)
@@ -89,11 +85,11 @@ def erase_unused_buffer(value: SSAValue) -> bool:
     """Erases a buffer with only unused views; returns whether no uses are left."""
     for use in list(value.uses):
         user = use.operation
-        if not isinstance(user, LOOKS) or not all([erase_unused_buffer(r) for r in user.results]):
+        if not is_view(user) or not all([erase_unused_buffer(r) for r in user.results]):
             return False
     owner = value.owner
     if isinstance(owner, Operation) and not any(r.uses for r in owner.results):
-        if isinstance(owner, (*LOOKS, memref.AllocOp, memref.AllocaOp)) and owner.parent:
+        if (is_view(owner) or is_allocation(owner)) and owner.parent:
             Rewriter.erase_op(owner)
     return not value.uses
 
@@ -110,7 +106,7 @@ def fill_of(op: linalg.GenericOp) -> tuple[linalg.GenericOp, arith.ConstantOp] |
             value = filled_value(current)
             return None if value is None else (current, value)
         touches = any(root(o) is buffer for o in current.operands)
-        if current.regions or (touches and not isinstance(current, memref.SubviewOp)):
+        if current.regions or (touches and not is_view(current)):
             return None
         current = current.prev_op
     return None
@@ -121,7 +117,7 @@ def same_place(one: SSAValue, other: SSAValue) -> bool:
     if one is other:
         return True
     a, b = one.owner, other.owner
-    if not isinstance(a, memref.SubviewOp) or not isinstance(b, memref.SubviewOp):
+    if not is_view(a) or not is_view(b) or a.name != b.name:
         return False
     return a.properties == b.properties and list(a.operands) == list(b.operands)
 
@@ -157,7 +153,7 @@ def _op_before(op: linalg.GenericOp, fill: linalg.GenericOp | None) -> linalg.Ge
         if current is not fill:
             if isinstance(current, linalg.GenericOp):
                 return current
-            if not (isinstance(current, memref.SubviewOp) or is_side_effect_free(current)):
+            if not is_side_effect_free(current):
                 return None
         current = current.prev_op
     return None
@@ -194,7 +190,7 @@ def _next_reader(op: linalg.GenericOp) -> tuple[linalg.GenericOp, list[Operation
     while current is not None:
         if isinstance(current, linalg.GenericOp):
             return (current, between) if op.outputs[0] in current.operands else None
-        if not (isinstance(current, memref.SubviewOp) or is_side_effect_free(current)):
+        if not is_side_effect_free(current):
             return None
         between.append(current)
         current = current.next_op
@@ -225,7 +221,7 @@ def is_pointwise(op: linalg.GenericOp) -> bool:
     """Whether no iteration depends on another one, and the body uses no index."""
     if not is_parallel(op):
         return False
-    if any(o.regions or isinstance(o, linalg.IndexOp | memref.LoadOp) for o in op.body.block.ops):
+    if any(o.regions or isinstance(o, linalg.IndexOp) or loaded(o) for o in op.body.block.ops):
         return False
     indexing = list(zip(op.operands, maps(op), strict=True))
     # Another view or map of an output may read an element that is already overwritten.
@@ -252,12 +248,12 @@ def _renaming(produced: AffineMap, consumed: AffineMap) -> dict[int, int] | None
 def is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
     """Whether ops other than the known ones may read the written buffer."""
     buffer = root(output)
-    if not isinstance(buffer.owner, memref.AllocOp | memref.AllocaOp):
+    if not is_allocation(buffer.owner):
         return True
     views, uses = [buffer], []
     while views:
         for use in views.pop().uses:
-            if isinstance(use.operation, memref.SubviewOp):
+            if is_view(use.operation):
                 views.append(use.operation.results[0])
             else:
                 uses.append(use.operation)

@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.accesses.views import beneath
 from irees.analysis.accesses.walk import GUARDED
 from irees.dialects.nvgpu import DeviceAsyncCopyOp, LdMatrixOp
-from irees.dialects.sizes import kept_dims
+from irees.dialects.storage import IN_A_ROW, accessed, slice_of
 from irees.transforms.utils.accesses import zero
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, mixed
 
@@ -25,14 +25,13 @@ Place = tuple[SSAValue, list[SSAValue], list[int]]
 
 def place_of(op: Operation) -> Place | None:
     """Returns buffer, indices and lanes per dim of an access; None if it cannot be guarded."""
-    if isinstance(op, memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp):
-        return op.memref, list(op.indices), [1] * len(op.indices)
-    if isinstance(op, vector.LoadOp | vector.StoreOp):
-        kind = op.result.type if isinstance(op, vector.LoadOp) else op.vector.type
-        assert isinstance(kind, VectorType)
-        shape = list(kind.get_shape())
-        return op.base, list(op.indices), [1] * (len(op.indices) - len(shape)) + shape
-    return None
+    buffer = accessed(op)
+    if buffer is None or op.name not in IN_A_ROW:
+        return None
+    indices = list(op.indices)  # type: ignore[attr-defined]
+    kind = (op.results[0] if op.results else op.operands[0]).type
+    shape = list(kind.get_shape()) if isinstance(kind, VectorType) else []
+    return buffer, indices, [1] * (len(indices) - len(shape)) + shape
 
 
 def fits(index: SSAValue, count: int, size: Size, at: IndexBuilder, *, natural: bool) -> SSAValue:
@@ -54,7 +53,7 @@ def inside_of(
 ) -> SSAValue | None:
     """Emits `0 <= i` and `i + lanes <= size` for all dims, as one i1."""
     # A view of an empty buffer may have a negative size.
-    natural = not isinstance(buffer.owner, memref.SubviewOp)
+    natural = slice_of(buffer.owner) is None
     found: SSAValue | None = None
     for dim, (index, count) in enumerate(zip(indices, lanes, strict=True)):
         one = fits(index, count, buffer_dim(buffer, dim, at), at, natural=natural)
@@ -77,15 +76,11 @@ def rooted(place: Place, at: IndexBuilder) -> Place:
     The slice itself may be out of bounds if the buffer is smaller than declared.
     """
     buffer, indices, lanes = place
-    while isinstance(buffer.owner, memref.SubviewOp):
-        view = buffer.owner
-        offsets = mixed(view.static_offsets.get_values(), view.offsets)
-        steps = mixed(view.static_strides.get_values(), view.strides)
-        assert isinstance(view.result.type, MemRefType)
-        kept = kept_dims(view.static_sizes.get_values(), view.result.type.get_shape())
+    while (view := slice_of(buffer.owner)) is not None:
+        offsets = list(view.offsets)
         counts = [1] * len(offsets)
-        for dim, index, count in zip(kept, indices, lanes, strict=True):
-            offsets[dim] = at.add(offsets[dim], at.mul(index, steps[dim]))
+        for dim, index, count in zip(view.kept, indices, lanes, strict=True):
+            offsets[dim] = at.add(offsets[dim], at.mul(index, view.strides[dim]))
             counts[dim] = count
         buffer, lanes = view.source, counts
         indices = [at.value(offset) for offset in offsets]

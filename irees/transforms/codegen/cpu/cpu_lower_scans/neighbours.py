@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
@@ -16,10 +15,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.distribution import root
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.storage import is_allocation, is_view, root
 from irees.transforms.codegen.common.utils.surroundings import (
-    LOOKS,
     erase_unused_buffer,
     is_kept,
     is_pointwise,
@@ -159,7 +157,7 @@ def is_plain(op: linalg.GenericOp) -> bool:
 
 def is_scratch(value: SSAValue) -> bool:
     """Whether a value is a whole buffer of the kernel."""
-    return isinstance(value.owner, memref.AllocOp | memref.AllocaOp)
+    return is_allocation(value.owner)
 
 
 def writer_of(buffer: SSAValue, op: Operation) -> linalg.GenericOp | None:
@@ -187,7 +185,7 @@ def needed(op: Operation, after: Operation) -> list[Operation]:
 
 def is_free(op: Operation) -> bool:
     """Whether an op can move: it reads no memory."""
-    return isinstance(op, LOOKS) or (not op.regions and is_side_effect_free(op))
+    return is_view(op) or (not op.regions and is_side_effect_free(op))
 
 
 def before(op: Operation) -> Iterator[Operation]:

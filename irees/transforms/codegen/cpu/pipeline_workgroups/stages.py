@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, scf, vector
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.distribution import root
+from irees.dialects.storage import is_on_stack, is_view, loaded, root, stored
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.targets.cpu import CPU
@@ -116,10 +116,10 @@ def grouped(wide: Sequence[int], narrow: Sequence[int]) -> list[list[int]] | Non
 
 def is_address(op: Operation, known: set[SSAValue]) -> bool:
     """Whether an op computes an address, a view or an index, from addresses in `known`."""
-    if isinstance(op, memref.SubviewOp):
-        pass
-    elif not isinstance(op, arith.ConstantOp) and not (
-        is_side_effect_free(op) and all(isinstance(r.type, IndexType) for r in op.results)
+    if (
+        not is_view(op)
+        and not isinstance(op, arith.ConstantOp)
+        and not (is_side_effect_free(op) and all(isinstance(r.type, IndexType) for r in op.results))
     ):
         return False
     return all(
@@ -137,7 +137,7 @@ def outer_values(loop: scf.ForOp) -> list[SSAValue]:
     )
 
 
-_HARMLESS = (memref.LoadOp, vector.LoadOp, scf.ForOp, scf.YieldOp, vector.ReductionOp)
+_HARMLESS = (scf.ForOp, scf.YieldOp, vector.ReductionOp)
 
 
 def is_private(op: Operation, body: Block) -> bool:
@@ -146,14 +146,14 @@ def is_private(op: Operation, body: Block) -> bool:
     ones.
     """
     for each in op.walk():
-        if isinstance(each, memref.StoreOp | vector.StoreOp):
-            place = root(each.memref if isinstance(each, memref.StoreOp) else each.base)
+        if (buffer := stored(each)) is not None:
+            place = root(buffer)
             if not isinstance(place.owner, Operation) or place.owner.parent is not body:
                 return False
-        elif isinstance(each, memref.AllocaOp):
+        elif is_on_stack(each):
             if each.operands:
                 return False
-        elif not isinstance(each, _HARMLESS) and not is_side_effect_free(each):
+        elif not (loaded(each) or isinstance(each, _HARMLESS) or is_side_effect_free(each)):
             return False
     return True
 
@@ -189,7 +189,7 @@ class Stages:
     @property
     def buffers(self) -> list[Operation]:
         """The allocations of the workgroup."""
-        return [op for op in [*self.before, *self.between] if isinstance(op, memref.AllocaOp)]
+        return [op for op in [*self.before, *self.between] if is_on_stack(op)]
 
 
 def tile_bytes(sums: Nest) -> int:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import is_side_effect_free
 
-from irees.analysis.distribution import root
+from irees.dialects.storage import loaded, root
 from irees.transforms.utils.structured import maps
 
 
@@ -63,6 +62,6 @@ def _depends_on_operands_only(op: Operation, loops: set[int], written: set[SSAVa
     """Whether an op yields the same value in each iteration of `loops` for the same operands."""
     if isinstance(op, linalg.IndexOp):
         return op.dim.value.data not in loops
-    if isinstance(op, memref.LoadOp):
-        return root(op.memref) not in written
+    if (buffer := loaded(op)) is not None:
+        return root(buffer) not in written
     return not isinstance(op, linalg.YieldOp) and not op.regions and is_side_effect_free(op)

@@ -18,7 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.distribution import root
+from irees.dialects.storage import loaded, root
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.surroundings import (
     Neighbour,
@@ -275,7 +275,8 @@ class Nest:
         out[i, j] = x[i, index[j]]: all rows i share the index and its check.
         """
         written = {root(o) for o in self.op.outputs}
-        if any(isinstance(o, memref.LoadOp) and root(o.memref) in written for o in self.block.ops):
+        read = (loaded(o) for o in self.block.ops)
+        if any(buffer is not None and root(buffer) in written for buffer in read):
             return
         several = [loop for loop in parallel[:-1] if self.sizes[loop] != 1]
         shared = {loop: self._shared(loop, parallel[-1]) for loop in several}

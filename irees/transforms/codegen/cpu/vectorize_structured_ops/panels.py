@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
+from irees.dialects.storage import loaded
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import (
     combined,
@@ -35,7 +35,7 @@ def takes_panels(nest: Nest) -> bool:
     if isinstance(rows, int) and rows < CPU.panel_rows * CPU.least_panels:
         return False
     both = {nest.axis, nest.reduction[-1]}
-    if any(isinstance(o, memref.LoadOp) for o in nest.block.ops):
+    if any(loaded(o) for o in nest.block.ops):
         return True
     return any(both <= nest.maps[i].used_dims() for i in range(nest.inputs))
 

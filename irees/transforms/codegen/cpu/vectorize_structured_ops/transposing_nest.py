@@ -28,8 +28,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.distribution import root
 from irees.analysis.transposes import crossing_loops
+from irees.dialects.storage import root
 from irees.dialects.upstream.memref import L2, PrefetchOp
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of

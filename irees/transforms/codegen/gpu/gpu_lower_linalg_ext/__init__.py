@@ -45,7 +45,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -90,7 +89,7 @@ from irees.transforms.codegen.gpu.utils.segments import (
     set_threads,
 )
 from irees.transforms.codegen.gpu.utils.sort_tiles import Plan
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import shared_memory
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 
@@ -186,7 +185,7 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder, room: int) -> str | None:
 def by_threads(op: Operation, loop: Operation) -> str | None:
     """op  =>  loops over the threads of the workgroup, as its interface builds them; or why not"""
     at = IndexBuilder(InsertPoint.before(op))
-    room = gpu_of(op).matrix_shared_bytes - footprint(loop, memref.AllocOp, "workgroup").known
+    room = gpu_of(op).matrix_shared_bytes - shared_memory(loop).known
     with blamed(op, "to_threads"):
         reason: str | None = loops_model_of(op).to_threads(op, at, room)
     return reason

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -37,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import gpu_of, is_strict
+from irees.dialects.storage import is_allocation
 from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
@@ -82,7 +82,7 @@ def why_not_in_parts(op: ext.ScanOp, loop: ForallOp, work: Scanned) -> str | Non
         return f"predicted {work.by_workgroup()} ns, and {work.by_parts()} ns by many workgroups"
     if work.rows != prod(counts_of(loop)):
         return "a workgroup has more than one row"
-    if any(isinstance(inner, memref.AllocOp | memref.AllocaOp) for inner in loop.walk()):
+    if any(is_allocation(inner) for inner in loop.walk()):
         return "the workgroup allocates memory"
     ops = list(loop.region.block.ops)
     if not all(is_free(o) for o in ops[ops.index(op) + 1 : -1]):

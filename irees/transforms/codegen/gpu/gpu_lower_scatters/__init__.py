@@ -37,7 +37,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -55,7 +54,7 @@ from irees.transforms.codegen.gpu.gpu_lower_scatters.scatter_rows import scatter
 from irees.transforms.codegen.gpu.gpu_lower_scatters.wide_scatter import scatter_widely
 from irees.transforms.codegen.gpu.utils.block_radix import why_no_digits
 from irees.transforms.codegen.gpu.utils.segments import for_each_point, is_mapped
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import shared_memory
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 
@@ -104,7 +103,7 @@ class GpuLowerScattersPass(ModulePass):
             return True
         if reason:
             remark("missed", self.name, op, f"using one workgroup: {reason}")
-        room = gpu.matrix_shared_bytes - footprint(loop, memref.AllocOp, "workgroup").known
+        room = gpu.matrix_shared_bytes - shared_memory(loop).known
         reason = lower_scatter(op, IndexBuilder(InsertPoint.before(op)), room)
         if reason is not None:
             remark("missed", self.name, op, reason)

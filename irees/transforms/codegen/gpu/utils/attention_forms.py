@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from xdsl.ir import BlockArgument
 
 from irees.analysis.attention import AttentionRoles, loops_in, roles_of
-from irees.analysis.distribution import root
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import gpu_of
+from irees.dialects.storage import root
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.blocking import (
     PADDING_BYTES,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import memref
 from xdsl.dialects.linalg import ops as linalg
 
 from irees.dialects.nvgpu import WarpgroupMmaOp
@@ -29,7 +28,7 @@ from irees.transforms.codegen.gpu.utils.shares import (
     share_tiles,
     shares_of,
 )
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import shared_memory
 
 
 @dataclass
@@ -47,7 +46,7 @@ class Workgroup:
         """Returns a workgroup; `wgmma` that it has already keeps its threads and its memory."""
         if not any(isinstance(op, WarpgroupMmaOp) for op in loop.walk()):
             return Workgroup(loop)
-        taken = footprint(loop, memref.AllocOp, "workgroup").known
+        taken = shared_memory(loop).known
         return Workgroup(loop, threads_per_workgroup(loop), taken)
 
     def structured_ops(self) -> Iterator[linalg.GenericOp]:

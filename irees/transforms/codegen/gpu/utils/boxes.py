@@ -34,6 +34,7 @@ from irees.dialects.nvgpu import (
     TmaCreateDescriptorOp,
 )
 from irees.dialects.nvvm import FenceMbarrierInitOp
+from irees.dialects.storage import Slice, is_allocation, is_dim, is_view, loaded, slice_of
 from irees.dialects.upstream.gpu import (
     AddressSpace,
     AddressSpaceAttr,
@@ -43,7 +44,7 @@ from irees.dialects.upstream.gpu import (
 from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking, sides
 from irees.transforms.codegen.gpu.utils.points import alignment, strides_of
 from irees.transforms.codegen.gpu.utils.segments import is_mapped, threads
-from irees.transforms.utils.shapes import IndexBuilder, Size, kept_dims, mixed
+from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import linear_form, maps
 
 BULK_COPIES = "bulk_copies"
@@ -147,8 +148,8 @@ def wait_for(barriers: SSAValue, number: Size, phase: Size, at: IndexBuilder) ->
 
 def forget_view(view: SSAValue) -> None:
     """Erases unused views: a tensor map refers to the buffer itself."""
-    while isinstance(view.owner, memref.SubviewOp) and not view.uses:
-        source = view.owner.source
+    while is_view(view.owner) and not view.uses:
+        source = view.owner.operands[0]
         Rewriter.erase_op(view.owner)
         view = source
 
@@ -241,10 +242,10 @@ class BoxFinder:
             return dims
         value, workgroup = self.op.operands[self.operand], workgroup_of(self.op)
         while _is_inside(value, workgroup):
-            view = value.owner
-            if not isinstance(view, memref.SubviewOp):
+            view = slice_of(value.owner)
+            if view is None:
                 return "is computed by the workgroup"
-            if any(step != 1 for step in view.static_strides.get_values()):
+            if any(step != 1 for step in view.strides):
                 return "is a strided slice"
             dims, value = _dims_of_source(view, dims), view.source
         if workgroup is not None and not _is_only_read(value, workgroup):
@@ -280,14 +281,11 @@ class BoxFinder:
         return min(sizes) > 0 and prod(sizes) <= extent and order == sorted(order)
 
 
-def _dims_of_source(view: memref.SubviewOp, dims: Sequence[Dim]) -> list[Dim]:
+def _dims_of_source(view: Slice, dims: Sequence[Dim]) -> list[Dim]:
     """Returns the access to each dim of the source of a view, given that to the view."""
-    assert isinstance(view.result.type, MemRefType)
-    offsets = mixed(view.static_offsets.get_values(), view.offsets)
-    sizes = mixed(view.static_sizes.get_values(), view.sizes)
-    outer = [Dim((offset,), None) for offset in offsets]
-    for dim, axis in zip(dims, kept_dims(sizes, view.result.type.get_shape()), strict=True):
-        outer[axis] = Dim((*dim.offsets, offsets[axis]), dim.loop)
+    outer = [Dim((offset,), None) for offset in view.offsets]
+    for dim, axis in zip(dims, view.kept, strict=True):
+        outer[axis] = Dim((*dim.offsets, view.offsets[axis]), dim.loop)
     return outer
 
 
@@ -308,14 +306,13 @@ def _is_only_read(value: SSAValue, workgroup: Operation) -> bool:
         user = use.operation
         if not workgroup.is_ancestor(user):
             continue
-        if isinstance(user, memref.SubviewOp):
-            if not _is_only_read(user.result, workgroup):
+        if is_view(user):
+            if not _is_only_read(user.results[0], workgroup):
                 return False
-        elif isinstance(user, linalg.GenericOp | ext.AttentionOp):
-            outputs = 1 if isinstance(user, ext.AttentionOp) else len(user.outputs)
-            if use.index >= len(user.operands) - outputs:
+        elif (outputs := getattr(user, "outputs", None)) is not None:
+            if use.index >= len(user.operands) - len(outputs):
                 return False
-        elif user.name not in ("memref.dim", "memref.load", "vector.load"):
+        elif not is_dim(user) and loaded(user) is not value:
             return False
     return True
 
@@ -355,8 +352,8 @@ def _why_no_strides(kind: MemRefType, size: int) -> str | None:
 def _is_aligned(value: SSAValue, unit: int) -> bool:
     """Whether the start of a buffer is known to be aligned to `unit` elements."""
     op = value.owner
-    if isinstance(op, memref.SubviewOp):
-        return alignment(value) % unit == 0 and _is_aligned(op.source, unit)
+    if (view := slice_of(op)) is not None:
+        return alignment(value) % unit == 0 and _is_aligned(view.source, unit)
     if isinstance(op, memref.ReinterpretCastOp):
         return list(op.static_offsets.get_values()) == [0] and _is_aligned(op.source, unit)
-    return isinstance(value, BlockArgument) or isinstance(op, memref.AllocOp)
+    return isinstance(value, BlockArgument) or is_allocation(op)

@@ -298,8 +298,10 @@ class Contraction:
         """Stores a loaded element or vector to adjacent elements of the tile."""
         where = self._place_of(side, access, 0, at)
         whole = isinstance(value.type, VectorType)
-        kind = vector.StoreOp if whole else memref.StoreOp.get
-        at.insert(kind(value, side.tile, where))
+        tile = side.tile
+        at.insert(
+            vector.StoreOp(value, tile, where) if whole else memref.StoreOp.get(value, tile, where)
+        )
 
     def _place_of(self, side: Side, access: Access, slot: Size, at: IndexBuilder) -> list[SSAValue]:
         """Returns the indices of an access in a tile."""

@@ -13,8 +13,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from irees.analysis.contractions import element_kinds, multiply_add, roles
-from irees.analysis.distribution import root
 from irees.dialects.irees_target import gpu_of
+from irees.dialects.storage import root
 from irees.transforms.codegen.gpu.utils.blocking import AnyBlocking, WarpgroupBlocking, sides
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
 from irees.transforms.utils.shapes import Size

@@ -21,6 +21,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from irees.dialects.storage import slice_of
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -347,15 +348,14 @@ def alignment(buffer: SSAValue) -> int:
     """
     kind = buffer.type
     assert isinstance(kind, MemRefType)
-    op = buffer.owner
-    if isinstance(op, memref.SubviewOp):
-        strides = strides_of(op.source.type)
+    view = slice_of(buffer.owner)
+    if view is not None:
+        strides = strides_of(view.source.type)
         if strides is None:
             return 1
-        dynamic = iter(op.offsets)
-        found = alignment(op.source)
-        for offset, stride in zip(op.static_offsets.get_values(), strides, strict=True):
-            number = divisor(next(dynamic)) if offset < 0 else offset
+        found = alignment(view.source)
+        for offset, stride in zip(view.offsets, strides, strict=True):
+            number = offset if isinstance(offset, int) else divisor(offset)
             found = gcd(found, number * stride)
         return gcd(found, *(strides_of(kind) or [1])[:-1])
     if not isinstance(kind.layout, NoneAttr):

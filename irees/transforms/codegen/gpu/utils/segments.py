@@ -27,24 +27,20 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.nvvm import FEWEST_WORKGROUPS
+from irees.dialects.storage import is_allocation, is_dim, is_view, loaded
 from irees.dialects.upstream.gpu import BarrierOp, BlockMappingAttr, ThreadMappingAttr
 from irees.dialects.upstream.scf import ForallOp, InParallelOp
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, delinearize
 
 FREE_DIALECTS = frozenset(("arith", "math", "complex"))
-FREE_OPS = frozenset(
-    """
-    memref.alloc memref.alloca memref.dealloc memref.dim memref.subview memref.cast
-    memref.reinterpret_cast memref.view memref.collapse_shape memref.expand_shape
-    memref.extract_strided_metadata memref.get_global nvgpu.mbarrier.create
-    """.split()
-)
+FREE_OPS = frozenset(("memref.dealloc", "memref.get_global", "nvgpu.mbarrier.create"))
 
 
 def is_free(op: Operation) -> bool:
     """Whether any number of threads may execute an op: it depends only on its operands."""
-    return op.dialect_name() in FREE_DIALECTS or op.name in FREE_OPS
+    shows = is_view(op) or is_dim(op) or is_allocation(op)
+    return shows or op.dialect_name() in FREE_DIALECTS or op.name in FREE_OPS
 
 
 def mapped(kind: type[Attribute], count: int) -> ArrayAttr:
@@ -291,7 +287,7 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
             current = None
             continue
         depends = current is not None and _reads(op, defined)
-        if current is None and isinstance(op, memref.LoadOp):
+        if current is None and loaded(op):
             continue
         if is_free(op) and not depends:
             if current is not None:

@@ -44,10 +44,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.distribution import root
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees import CountersOp
 from irees.dialects.nvvm import MemoryBarrierOp
+from irees.dialects.storage import is_allocation, root
 from irees.dialects.upstream.gpu import (
     AddressSpace,
     AddressSpaceAttr,
@@ -67,9 +67,6 @@ STREAM_K = "stream_k"
 
 FLAG_BYTES = 16
 """Bytes of the shared-memory flag that tells the threads whether to store the tile."""
-
-LOCALS = (memref.AllocOp, memref.AllocaOp)
-"""Ops that allocate workgroup-local memory, which is reused for all tiles of a workgroup."""
 
 
 def shares_of(op: Operation) -> tuple[int, int] | None:
@@ -241,7 +238,8 @@ def share_tiles(loop: ForallOp, tiles: int, workgroups: int, steps: int) -> Shar
     assert end is not None
     host, at = IndexBuilder(InsertPoint.before(loop)), IndexBuilder(InsertPoint.before(end))
     counters = host.insert(CountersOp(tiles)).results[0]
-    inner = [o for o in block.ops if o is not end and not isinstance(o, LOCALS)]
+    # The memory of a workgroup is reused for all of its tiles.
+    inner = [o for o in block.ops if o is not end and not is_allocation(o)]
     space = AddressSpaceAttr(AddressSpace.WORKGROUP)
     flag = memref.AllocOp([], [], MemRefType(i32, [1], memory_space=space))
     alone = at.insert(flag).results[0]

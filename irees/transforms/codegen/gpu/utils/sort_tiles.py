@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
@@ -26,7 +25,7 @@ from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.codegen.gpu.utils.segments import has_its_threads, why_not_alone
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 from irees.transforms.codegen.gpu.utils.warps import count_type_for
-from irees.transforms.utils.footprint import footprint
+from irees.transforms.utils.footprint import shared_memory
 from irees.transforms.utils.orders import Order
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, upper_bound
 
@@ -152,7 +151,7 @@ class Plan:
             return "another op of the workgroup fixes its number of threads"
         dim = op.dimension.value.data
         size, other = kind.get_shape()[dim], why_not_alone(op, loop)
-        room = gpu.matrix_shared_bytes - footprint(loop, memref.AllocOp, "workgroup").known
+        room = gpu.matrix_shared_bytes - shared_memory(loop).known
         row = row_tile(size, key.width, room, other is None) if size >= 0 else None
         if row is not None:
             return Plan(key, size, row, passes)

@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group, Loops
 from irees.dialects import iree_linalg_ext as ext
+from irees.interfaces import loops_model_of
 from irees.targets.nvidia import NVIDIA
 from irees.transforms.codegen.gpu.utils.folds import folds_of
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
@@ -47,9 +48,9 @@ def points_inside(group: Group, member: Loops, number: int) -> int:
     )
 
 
-def is_sort(member: Loops) -> bool:
-    """Whether a member is a sort or top-k; one row of it is enough work for a workgroup."""
-    return isinstance(member.op, ext.SortOp | ext.TopkV2Op)
+def is_by_threads(member: Loops) -> bool:
+    """Whether all threads of a workgroup run a member; one row is enough work for them."""
+    return hasattr(loops_model_of(member.op), "to_threads")
 
 
 def is_scan_of_rows(member: Loops, reassociate: bool, workgroups: int) -> bool:
@@ -172,7 +173,7 @@ def attention_tiles(group: Group, number: int, m: int, rows: int) -> list[int]:
 def row_tiles(group: Group, reassociate: bool, workgroups: int) -> list[int]:
     """Chooses tiles from the innermost loop class outwards until every thread has work."""
     extents = group.extents()
-    if any(is_sort(m) or is_scan_of_rows(m, reassociate, workgroups) for m in group.members):
+    if any(is_by_threads(m) or is_scan_of_rows(m, reassociate, workgroups) for m in group.members):
         return [1] * len(extents)
     inner = max(points_inside(group, m, i) for i, m in enumerate(group.members))
     wanted = points_wanted(group, reassociate, workgroups)
