@@ -1,5 +1,5 @@
 """
-A matmul from a few percent of peak to nearly all of it, one decision at a time.
+A matmul from a few percent of peak to most of it, one decision at a time.
 
     python examples/kernels/matmul.py                     # times all steps
     python examples/kernels/matmul.py --show register-tile
@@ -9,7 +9,7 @@ Each step is a kernel on memrefs, written by hand in scf, memref and vector ops;
 as it is. The docstring of a step is its section of the page.
 
 Sources: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (TOMS 2008);
-Van Zee and van de Geijn, "BLIS" (TOMS 2015), whose names MR, NR and KC are used here.
+Van Zee and van de Geijn, "BLIS" (TOMS 2015), whose names MR and NR are used here.
 """
 
 from __future__ import annotations
@@ -29,19 +29,17 @@ import numpy as np
 import irees
 from irees.backends.c.peaks import measure_peaks
 
-SIZE = 960
+SIZE = 1536
 """Rows and columns of the matrices: a multiple of all tiles."""
 LANES = 8
 """f32 lanes of an AVX2 register."""
 MR, NR = 6, 2 * LANES
 """Rows and columns of a register tile: 12 of the 16 vector registers of AVX2 accumulate."""
-KC = 240
-"""Depth of a block: a panel of KC x NR takes 15 KiB, half of an L1 cache."""
 
 
 def kernel(n: int, body: str) -> str:
     """A function that computes c = a b for n x n matrices in place, with constants c0, c1, ..."""
-    numbers = sorted({0, 1, LANES, MR, NR, min(KC, n), n, *range(MR)})
+    numbers = sorted({0, 1, LANES, MR, NR, n, *range(MR)})
     constants = "\n".join(f"  %c{i} = arith.constant {i} : index" for i in numbers)
     matrices = ", ".join(f"%{name}: memref<{n}x{n}xf32>" for name in "abc")
     return f"""func.func @main({matrices}) {{
@@ -108,15 +106,15 @@ def vectors(n: int) -> str:
     )
 
 
-def accumulate(n: int, panel: str, depth: int, first: str, indent: str) -> str:
+def accumulate(n: int, panel: str, indent: str) -> str:
     """
-    The loop over k of a register tile: MR x NR sums, `first` their initial values.
+    The loop over k of a register tile of MR x NR sums.
 
     `panel` loads vector h of row k of b as `%y{h}`.
     """
     m, v = f"memref<{n}x{n}xf32>", f"vector<{LANES}xf32>"
     tile = [(r, h) for r in range(MR) for h in range(2)]
-    sums = ", ".join(f"%s{r}_{h} = {first.format(r=r, h=h)}" for r, h in tile)
+    sums = ", ".join(f"%s{r}_{h} = %zeros" for r, h in tile)
     types = ", ".join(v for _ in tile)
     rows = "".join(
         f"""
@@ -126,8 +124,7 @@ def accumulate(n: int, panel: str, depth: int, first: str, indent: str) -> str:
   %t{r}_1 = vector.fma %xs{r}, %y1, %s{r}_1 : {v}"""
         for r in range(MR)
     )
-    low, high = ("%c0", f"%c{n}") if depth == n else ("%k0", "%k1")
-    text = f"""%r:{len(tile)} = scf.for %k = {low} to {high} step %c1 iter_args({sums}) -> ({types}) {{
+    text = f"""%r:{len(tile)} = scf.for %k = %c0 to %c{n} step %c1 iter_args({sums}) -> ({types}) {{
 {panel}{rows}
   scf.yield {", ".join(f"%t{r}_{h}" for r, h in tile)} : {types}
 }}"""
@@ -164,7 +161,7 @@ def register_tile(n: int) -> str:
         f"""  scf.for %j = %c0 to %c{n} step %c{NR} {{
     scf.for %i = %c0 to %c{n} step %c{MR} {{
 {places(" " * 6)}
-{accumulate(n, panel, n, "%zeros", " " * 6)}
+{accumulate(n, panel, " " * 6)}
 {each_sum(f"vector.store %r#{{i}}, %c[%i{{r}}, {{j}}] : {m}, {v}", " " * 6)}
     }}
   }}""",
@@ -195,52 +192,8 @@ def packed(n: int) -> str:
     }}
     scf.for %i = %c0 to %c{n} step %c{MR} {{
 {places(" " * 6)}
-{accumulate(n, panel, n, "%zeros", " " * 6)}
+{accumulate(n, panel, " " * 6)}
 {each_sum(f"vector.store %r#{{i}}, %c[%i{{r}}, {{j}}] : {m}, {v}", " " * 6)}
-    }}
-  }}
-  memref.dealloc %p : {p}""",
-    )
-
-
-def blocked(n: int) -> str:
-    """
-    Cut the loop over k into blocks, so that a panel stays in the L1 cache.
-
-    The whole panel takes more than the L1 cache, so that each tile loads it from L2 again. A block
-    of KC rows takes half of L1 and is read by all tiles below it. The sums of a block go to c and are
-    loaded again by the next one: NR columns of a row of c per KC multiply-adds.
-    """
-    depth = min(KC, n)
-    m, v, p = f"memref<{n}x{n}xf32>", f"vector<{LANES}xf32>", f"memref<{depth}x{NR}xf32>"
-    panel = f"""  %kp = arith.subi %k, %k0 : index
-  %y0 = vector.load %p[%kp, %c0] : {p}, {v}
-  %y1 = vector.load %p[%kp, %c{LANES}] : {p}, {v}"""
-    return kernel(
-        n,
-        f"""  %p = memref.alloc() : {p}
-  scf.for %i = %c0 to %c{n} step %c1 {{
-    scf.for %j = %c0 to %c{n} step %c{LANES} {{
-      vector.store %zeros, %c[%i, %j] : {m}, {v}
-    }}
-  }}
-  scf.for %k0 = %c0 to %c{n} step %c{depth} {{
-    %k1 = arith.addi %k0, %c{depth} : index
-    scf.for %j = %c0 to %c{n} step %c{NR} {{
-      %j8 = arith.addi %j, %c{LANES} : index
-      scf.for %k = %c0 to %c{depth} step %c1 {{
-        %kb = arith.addi %k0, %k : index
-        %y0 = vector.load %b[%kb, %j] : {m}, {v}
-        %y1 = vector.load %b[%kb, %j8] : {m}, {v}
-        vector.store %y0, %p[%k, %c0] : {p}, {v}
-        vector.store %y1, %p[%k, %c{LANES}] : {p}, {v}
-      }}
-      scf.for %i = %c0 to %c{n} step %c{MR} {{
-{places(" " * 8)}
-{each_sum(f"%o{{r}}_{{h}} = vector.load %c[%i{{r}}, {{j}}] : {m}, {v}", " " * 8)}
-{accumulate(n, panel, depth, "%o{r}_{h}", " " * 8)}
-{each_sum(f"vector.store %r#{{i}}, %c[%i{{r}}, {{j}}] : {m}, {v}", " " * 8)}
-      }}
     }}
   }}
   memref.dealloc %p : {p}""",
@@ -252,7 +205,6 @@ STEPS: dict[str, Callable[[int], str]] = {
     "vectors": vectors,
     "register-tile": register_tile,
     "packed": packed,
-    "blocked": blocked,
 }
 """The steps in order."""
 
@@ -281,9 +233,10 @@ HEAD = """\
 TAIL = """\
 ## What irees does
 
-`linalg.matmul` on the same arguments takes these decisions by a cost model, and some more: it packs
-both operands, chooses the tile by the registers and caches of the target, prefetches the next tile,
-and distributes blocks over threads. `irees explain` prints the candidates and the predicted cycles.
+`linalg.matmul` on the same arguments takes these decisions by a cost model, and some more: it chooses
+the tile by the registers of the target, cuts the loops so that panels stay in a cache where they
+would not, prefetches, and distributes blocks over threads. `irees explain` prints the candidates and
+the predicted cycles.
 [design/contraction.md](design/contraction.md) explains them.
 """
 
