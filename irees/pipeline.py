@@ -34,7 +34,7 @@ from irees.transforms import load_pass
 from irees.transforms.utils.upstream_passes import OWN as UPSTREAM
 
 TENSORS = frozenset(
-    "builtin func linalg tensor iree_linalg_ext arith math complex scf cf util affine".split()
+    "builtin func linalg tensor iree_linalg_ext irees arith math complex scf cf util affine".split()
 )
 HOST = frozenset("builtin func flow arith math complex scf cf util memref affine".split())
 KERNELS = HOST | frozenset("stream vector gpu nvgpu nvvm irees x86vector".split())
@@ -71,7 +71,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
             "input",
             "lowers every accepted dialect to linalg, tensor, iree_linalg_ext, arith and the like",
             from_importers(options),
-            TENSORS | {"flow", "irees"},
+            TENSORS | {"flow"},
             fault=UnsupportedError,
         ),
         Phase(
@@ -91,7 +91,7 @@ def device_phases(options: Options) -> tuple[Phase, ...]:
             "devices",
             "outlines a module per device; the remaining program is the schedule",
             (a("outline-device-segments", devices=names),),
-            TENSORS | {"hal", "flow", "irees"},
+            TENSORS | {"hal", "flow"},
         ),
     )
 
@@ -192,7 +192,7 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
                 *when(options.annotate_input_affinities, a("annotate-affinities")),
                 *passes("lower-affine"),
             ),
-            TENSORS | {"irees"},
+            TENSORS,
             fault=UnsupportedError,
         ),
         Phase(
@@ -206,7 +206,7 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
                 *passes(SHAPES),
                 *passes(FUSION),
             ),
-            TENSORS | {"irees"},
+            TENSORS,
         ),
         Phase(
             DISPATCHES,
@@ -220,7 +220,7 @@ def tensor_phases(options: Options) -> tuple[Phase, ...]:
                 *when(options.trace_dispatch_tensors, a("trace-dispatch-tensors")),
                 *when(options.time_dispatches, a("trace-dispatch-tensors", tensors=False)),
             ),
-            TENSORS | {"irees", "flow", "iree_tensor_ext"},
+            TENSORS | {"flow", "iree_tensor_ext"},
         ),
     )
 
@@ -233,7 +233,7 @@ def kernel_phases(options: Options) -> tuple[Phase, ...]:
             "stream",
             "bufferizes the host program and plans its memory",
             passes("lower-util-ops convert-to-stream cse plan-arena"),
-            TENSORS | {"irees", "flow", "iree_tensor_ext", "stream", "memref"},
+            TENSORS | {"flow", "iree_tensor_ext", "stream", "memref"},
         ),
         Phase(
             "codegen",

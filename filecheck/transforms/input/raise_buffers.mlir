@@ -103,3 +103,18 @@ func.func @neighbours(%a: memref<8xf32>, %x: f32) -> f32 {
   %r = memref.load %a[%c1] : memref<8xf32>
   return %r : f32
 }
+
+// -----
+
+// A kernel on tensors is as it should be.
+// CHECK-LABEL: func.func @no_change
+// CHECK-NEXT: irees.kernel ins() outs(%a : tensor<8xf32>)
+func.func @no_change(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %r = irees.kernel ins() outs(%a : tensor<8xf32>) {
+  ^bb0(%y: memref<8xf32>):
+    %c0 = arith.constant 0 : index
+    %v = arith.constant 1.0 : f32
+    memref.store %v, %y[%c0] : memref<8xf32>
+  } -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

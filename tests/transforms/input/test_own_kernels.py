@@ -179,6 +179,14 @@ def test_other_sizes_touch_no_other_memory(name):
     np.testing.assert_array_equal(around[32:], 5)
 
 
+@pytest.mark.parametrize("name", ["loop", "tail", "scratch", "blocks"])
+def test_a_kernel_on_two_devices(name):
+    a, b = np.arange(29, dtype=np.float32), np.full(29, 9, np.float32)
+    devices = {"dev_0": "cpu:0", "dev_1": "cpu:0"}
+    result = irees.compile(DOUBLED[name], devices=devices)(a, b)
+    np.testing.assert_array_equal(b if result is None else np.asarray(result), 2 * a)
+
+
 MATMUL = Path(__file__).parents[3] / "examples" / "kernels" / "matmul.py"
 
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf, tensor
@@ -56,6 +55,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects.irees import KernelOp, walk_outside_kernels
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import mark_updates
 from irees.errors import UnsupportedError
@@ -98,13 +98,14 @@ def is_ranked(view: Operation) -> bool:
 
 
 def has_buffers(op: Operation) -> bool:
-    """Whether an op has a memref, itself or in its regions."""
-    blocks = (block for inner in op.walk() for region in inner.regions for block in region.blocks)
-    values = (value for inner in op.walk() for value in (*inner.operands, *inner.results))
-    return any(
-        isinstance(value.type, MemRefType)
-        for value in chain(values, chain.from_iterable(block.args for block in blocks))
-    )
+    """Whether an op has a memref, itself or in its regions, apart from those inside of kernels."""
+    for inner in walk_outside_kernels(op):
+        values = [*inner.operands, *inner.results]
+        if not isinstance(inner, KernelOp):
+            values += [a for region in inner.regions for block in region.blocks for a in block.args]
+        if any(isinstance(value.type, MemRefType) for value in values):
+            return True
+    return False
 
 
 def root(buffer: SSAValue) -> SSAValue:

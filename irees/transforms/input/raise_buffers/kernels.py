@@ -114,6 +114,7 @@ class Outliner:
     """Ops outside of the kernel, in order, that it needs a copy of: views, constants, vectors."""
 
     def __post_init__(self) -> None:
+        self.members = set(self.ops)
         for op in self.ops:
             for inner in op.walk():
                 for value in inner.operands:
@@ -123,7 +124,7 @@ class Outliner:
     def _is_inside(self, value: SSAValue) -> bool:
         owner = value.owner
         at = owner.parent_op() if isinstance(owner, Block) else owner
-        while at is not None and at not in self.ops:
+        while at is not None and at not in self.members:
             at = at.parent_op()
         return at is not None
 
@@ -170,7 +171,7 @@ class Outliner:
         for op in self.copied:
             block.add_op(op.clone(values))
         for op in self.ops:
-            _check_uses(op, self.ops)
+            self._check_uses(op)
             op.detach()
             block.add_op(op)
             for inner in op.walk():
@@ -181,15 +182,14 @@ class Outliner:
         kernel.location = self.ops[0].location
         return kernel, outputs
 
-
-def _check_uses(op: Operation, ops: Sequence[Operation]) -> None:
-    for use in (use for result in op.results for use in result.uses):
-        at: Operation | None = use.operation
-        while at is not None and at not in ops:
-            at = at.parent_op()
-        if at is None:
-            raise UnsupportedError(
-                "a value that a kernel computes is used outside of it",
-                op=op,
-                hint="store it to a buffer, and load it from there",
-            )
+    def _check_uses(self, op: Operation) -> None:
+        for use in (use for result in op.results for use in result.uses):
+            at: Operation | None = use.operation
+            while at is not None and at not in self.members:
+                at = at.parent_op()
+            if at is None:
+                raise UnsupportedError(
+                    "a value that a kernel computes is used outside of it",
+                    op=op,
+                    hint="store it to a buffer, and load it from there",
+                )

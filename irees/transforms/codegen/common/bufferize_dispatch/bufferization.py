@@ -340,6 +340,6 @@ class Bufferization:
                 source = self._read(inner.tensor, outside)
                 load = load_inside(source, inner.indices, here, outside)
                 Rewriter.replace_op(inner, [], [load])
-            elif is_dim(inner):
+            elif is_dim(inner) and inner.source in self.buffers:
                 dim = memref.DimOp(self.buffers[inner.source], inner.index)
                 Rewriter.replace_op(inner, dim)
