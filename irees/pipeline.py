@@ -8,7 +8,9 @@ irees-pipeline` runs all phases, `irees-pipeline{to=stream}` those up to and inc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -347,6 +349,22 @@ def run_phases(
                 restore(module, pristine)
 
 
+_FALLS_BACK: ContextVar[bool] = ContextVar("_FALLS_BACK", default=True)
+
+
+@contextmanager
+def no_fallback() -> Iterator[None]:
+    """
+    Within the block, a mandatory pass that fails ends the compilation: who looks for a fault must
+    not be given the program without optional passes.
+    """
+    token = _FALLS_BACK.set(False)
+    try:
+        yield
+    finally:
+        _FALLS_BACK.reset(token)
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One run of the pipeline: the passes that it skips, and what failed before it."""
@@ -370,7 +388,7 @@ class Attempt:
             return self._skipping({name}, (name, error.location, f"skipped: {error}"))
         if not self.verify_each:
             return replace(self, verify_each=True)
-        if not optional <= self.without:
+        if not optional <= self.without and _FALLS_BACK.get():
             text = f"no optional pass runs, since it failed: {error}"
             return self._skipping(optional, (name, error.location, text))
         raise error

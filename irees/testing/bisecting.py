@@ -35,8 +35,8 @@ from irees.hooks import Hooks
 from irees.interpreters import Interpreter
 from irees.interpreters.values import MemRef
 from irees.options import Options
-from irees.phase import Phase, alone
-from irees.pipeline import phases, run_phases
+from irees.phase import PassError, Phase, alone
+from irees.pipeline import no_fallback, phases, run_phases
 from irees.remarks import collect
 from irees.testing.faults import watch_rewrites
 from irees.testing.isolation import Died, Raised, isolated
@@ -153,9 +153,10 @@ class Bisection:
             return self._found("nothing", "the compiled program gives what is expected")
         failure = None
         try:
-            self._run_all()
+            with no_fallback():
+                self._run_all()
         except InternalError as error:
-            if getattr(error, "pass_name", None) is not None:
+            if isinstance(error, PassError):
                 return self._failed(error)
             # A check failed; an earlier pass may have caused it.
             failure = error.message
@@ -205,9 +206,10 @@ class Bisection:
             return found.state == "bad" and found.kind == fault.kind
         module = self.module.clone()
         try:
-            run_phases(get_context(), module, self.options, to=fault.phase)
+            with no_fallback():
+                run_phases(get_context(), module, self.options, to=fault.phase)
         except InternalError as error:
-            return getattr(error, "pass_name", "") == fault.pass_name
+            return isinstance(error, PassError) and error.pass_name == fault.pass_name
         if fault.phase is None:
             return False
         found = self._interpreted(module)
@@ -448,7 +450,8 @@ def compiled(module: ModuleOp, options: Options, function: str, inputs: Sequence
     """
 
     def run() -> list[Any]:
-        program: Any = compile(module, **options.keywords())
+        with no_fallback():
+            program: Any = compile(module, **options.keywords())
         entry, copies = program.functions[function], _copies(inputs)
         results = entry(*copies)
         given = list(results) if isinstance(results, tuple) else [results]

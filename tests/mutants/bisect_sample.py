@@ -127,7 +127,6 @@ PROGRAMS = {
     "S30c": NARROW,
     "S12c": UPPER,
     "A01": MANY,
-    "A02": MANY,
     "S7l": PRODUCT,
 }
 """Name of a mutant => its program."""
