@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     BFloat16Type,
     Float16Type,
     Float32Type,
@@ -44,6 +43,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.type import have_compatible_shape
 
 from irees.dialects.irees_target import TargetAttr
 from irees.dialects.nvgpu import (
@@ -433,13 +433,13 @@ class KernelOp(IRDLOperation):
     of the same shape; the op then has no results. The block has no terminator.
 
     ```mlir
-    %r = irees.kernel ins(%a, %n : tensor<?xf32>, index) outs(%b : tensor<?xf32>) ({
+    %r = irees.kernel ins(%a, %n : tensor<?xf32>, index) outs(%b : tensor<?xf32>) {
     ^bb0(%x: memref<?xf32>, %m: index, %y: memref<?xf32>):
       scf.for %i = %c0 to %m step %c8 {
         %v = vector.load %x[%i] : memref<?xf32>, vector<8xf32>
         vector.store %v, %y[%i] : memref<?xf32>, vector<8xf32>
       }
-    }) -> tensor<?xf32>
+    } -> tensor<?xf32>
     ```
     """
 
@@ -492,12 +492,8 @@ def walk_outside_kernels(op: Operation) -> Iterator[Operation]:
 def _shows(kind: Attribute, shown: Attribute) -> bool:
     """Whether a memref may show a tensor or memref: elements, rank and static sizes agree."""
     assert isinstance(shown, TensorType | MemRefType)
-    if not isinstance(kind, MemRefType) or kind.element_type != shown.element_type:
-        return False
-    a, b = kind.get_shape(), shown.get_shape()
-    return len(a) == len(b) and all(
-        m == n or DYNAMIC_INDEX in (m, n) for m, n in zip(a, b, strict=True)
-    )
+    same = isinstance(kind, MemRefType) and kind.element_type == shown.element_type
+    return same and have_compatible_shape(kind, shown)
 
 
 Irees = Dialect(

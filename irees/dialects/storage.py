@@ -49,6 +49,8 @@ UPDATES = frozenset("tensor.insert tensor.insert_slice".split())
 ACCESSES = {
     "affine.load": ("memref", "indices"),
     "affine.store": ("memref", "indices"),
+    "affine.vector_load": ("memref", "indices"),
+    "affine.vector_store": ("memref", "indices"),
     "memref.atomic_rmw": ("memref", "indices"),
     "memref.load": ("memref", "indices"),
     "memref.store": ("memref", "indices"),
@@ -65,7 +67,8 @@ ACCESSES = {
 
 STORES = frozenset(
     """
-    affine.store memref.store vector.maskedstore vector.scatter vector.store vector.transfer_write
+    affine.store affine.vector_store memref.store vector.maskedstore vector.scatter vector.store
+    vector.transfer_write
     """.split()
 )
 """Accesses that write and do not read."""

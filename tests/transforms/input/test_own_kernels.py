@@ -120,7 +120,15 @@ func.func private @f(%x: f32) -> f32 {
   return %y : f32
 }"""
 )
+RESHAPED = on_rows(f"""  %v = memref.reinterpret_cast %a to offset: [0], sizes: [%n, 1], strides: [1, 1]
+      : {ROW} to memref<?x1xf32>
+  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %v[%i, %c0] : memref<?x1xf32>
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %b[%i] : {ROW}
+  }}""")
 DOUBLED = {
+    "reshaped": RESHAPED,
     "local": LOCAL,
     "blocks": BLOCKS,
     "called": CALLED,
@@ -225,6 +233,20 @@ def test_a_place_that_wraps_is_guarded(place):
     a, b = np.arange(1, 12, dtype=np.float32), np.full(4, 9, np.float32)
     irees.compile(WRAPS)(a, b, place)
     np.testing.assert_array_equal(b, [*(a[place**2 :][:2] if place < 4 else (0, 0)), 9, 9])
+
+
+STRAIGHT = f"""func.func @main(%a: memref<8xf32>, %b: memref<8xf32>) {{{HEAD}
+  %x = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  vector.store %x, %b[%c0] : memref<8xf32>, vector<8xf32>
+  return
+}}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_kernel_without_a_loop(target):
+    """On a GPU, a vector is not loaded by the launcher."""
+    a = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run(STRAIGHT, target, a, np.zeros(8, np.float32))[1], a)
 
 
 OLD = f"""func.func @main(%a: memref<4xf32>) -> memref<4xf32> {{{HEAD}

@@ -39,7 +39,6 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf, tensor
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -51,26 +50,29 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.type import have_compatible_shape
 
 from irees.dialects.irees import KernelOp, walk_outside_kernels
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import mark_updates
+from irees.dialects.storage import is_allocation, is_view, root
 from irees.errors import UnsupportedError
 from irees.interfaces import loops_model_of
 from irees.transforms.input.raise_buffers.kernels import (
-    READS,
-    VIEWS,
     Outliner,
     kernels,
     memories,
     needs_memory,
+    only_reads,
 )
 from irees.transforms.utils.shapes import dynamic_dims
 from irees.transforms.utils.tensors import TensorBuilder
 
+RAISED = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
+"""Views with a form on tensors. A kernel may take any view."""
 STRUCTURED = ("linalg", "iree_linalg_ext")
 """Dialects of ops that write their `outputs`."""
 _EMPTY = DictionaryAttr({})
@@ -84,12 +86,8 @@ def tensor_of(kind: Attribute) -> TensorType:
 
 def may_be(source: Attribute, kind: TensorType) -> bool:
     """Whether a memref may have the sizes and the elements of a tensor type."""
-    if not isinstance(source, MemRefType) or source.element_type != kind.element_type:
-        return False
-    a, b = source.get_shape(), kind.get_shape()
-    return len(a) == len(b) and all(
-        m == n or DYNAMIC_INDEX in (m, n) for m, n in zip(a, b, strict=True)
-    )
+    same = isinstance(source, MemRefType) and source.element_type == kind.element_type
+    return same and have_compatible_shape(source, kind)
 
 
 def is_ranked(view: Operation) -> bool:
@@ -106,13 +104,6 @@ def has_buffers(op: Operation) -> bool:
         if any(isinstance(value.type, MemRefType) for value in values):
             return True
     return False
-
-
-def root(buffer: SSAValue) -> SSAValue:
-    """Returns the buffer at the root of a chain of views."""
-    while isinstance(buffer, OpResult) and isinstance(buffer.op, VIEWS):
-        buffer = buffer.op.operands[0]
-    return buffer
 
 
 def written(op: Operation) -> list[SSAValue]:
@@ -135,7 +126,7 @@ def is_structured(op: Operation) -> bool:
 
 def changed_by(op: Operation) -> list[SSAValue]:
     """Returns the buffers that an op writes itself, also one that has no form on tensors."""
-    if needs_memory(op) and op.name not in READS:
+    if needs_memory(op) and not only_reads(op):
         return memories(op)
     return written(op)
 
@@ -163,7 +154,7 @@ class Raiser:
         if buffer in self.current:
             return self.current[buffer]
         view = buffer.owner
-        if not isinstance(view, VIEWS) or not is_ranked(view):
+        if not isinstance(view, RAISED) or not is_ranked(view):
             raise refused(view)
         source, kind = self.read(view.operands[0], b), tensor_of(buffer.type)
         if isinstance(view, memref.SubviewOp):
@@ -212,7 +203,7 @@ class Raiser:
             self.current[buffer] = value
             return
         view = buffer.owner
-        if not isinstance(view, VIEWS) or not is_ranked(view):
+        if not isinstance(view, RAISED) or not is_ranked(view):
             raise refused(view)
         source, kind = view.operands[0], tensor_of(view.operands[0].type)
         if isinstance(view, memref.SubviewOp):
@@ -247,7 +238,7 @@ class Raiser:
                 continue
             self._op(op, TensorBuilder(op))
         for op in reversed(list(block.ops)):
-            if isinstance(op, VIEWS) and not op.results[0].uses:
+            if is_view(op) and not any(result.uses for result in op.results):
                 Rewriter.erase_op(op)
 
     def _op(self, op: Operation, b: TensorBuilder) -> None:
@@ -287,14 +278,14 @@ class Raiser:
                 pass
             case _ if written(op):
                 self._structured(op, b)
-            case _ if isinstance(op, VIEWS):
+            case _ if is_view(op):
                 pass
             case _:
                 self._other(op)
 
     def _kernel(self, ops: Sequence[Operation]) -> None:
         """the ops of a kernel  =>  irees.kernel on the values of their buffers"""
-        outliner = Outliner(ops, root)
+        outliner = Outliner(ops)
         for buffer in outliner.buffers:
             if buffer not in self.current:
                 raise refused(buffer.owner)
@@ -303,7 +294,7 @@ class Raiser:
         kernel, outputs = outliner.outline(lambda buffer: self.current[buffer])
         Rewriter.insert_op(kernel, InsertPoint.before(after))
         for op in reversed(outliner.copied):
-            if not isinstance(op, VIEWS) and not any(result.uses for result in op.results):
+            if not is_view(op) and not any(result.uses for result in op.results):
                 Rewriter.erase_op(op)
         for buffer, result in zip(outputs, kernel.res, strict=True):
             self.current[buffer] = result
@@ -442,7 +433,8 @@ def _retyped(argument: BlockArgument) -> SSAValue:
 def _erase_unread(block: Block) -> None:
     """Erases views and allocations without uses."""
     for op in reversed(list(block.walk())):
-        if isinstance(op, (*VIEWS, memref.AllocOp, memref.AllocaOp)) and not op.results[0].uses:
+        made = is_view(op) or is_allocation(op)
+        if made and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
 
 

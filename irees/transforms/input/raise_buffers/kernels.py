@@ -20,22 +20,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.irees import KernelOp
+from irees.dialects.storage import accessed, is_allocation, is_dim, is_view, loaded, root
 from irees.dialects.upstream.scf import ForallOp
 from irees.errors import UnsupportedError
 
 LOOPS = (scf.ForOp, ForallOp, scf.WhileOp)
-READS = frozenset(
-    """
-    memref.load memref.dim vector.load vector.maskedload vector.gather vector.transfer_read
-    affine.load affine.vector_load
-    """.split()
-)
-"""Ops that only read their buffers. Any other op of a kernel counts as writing all of them."""
-KEPT = frozenset(
-    "affine.load affine.store affine.vector_load affine.vector_store memref.atomic_rmw".split()
-)
-"""Accesses that are never raised, apart from those of vectors."""
-VIEWS = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
+RAISED = frozenset(("memref.load", "memref.store"))
+"""Accesses that have a form on tensors."""
 
 
 def memories(op: Operation) -> list[SSAValue]:
@@ -45,8 +36,13 @@ def memories(op: Operation) -> list[SSAValue]:
 
 def needs_memory(op: Operation) -> bool:
     """Whether an op itself has no form on tensors: a vector access or an atomic update."""
-    access = op.dialect_name() == "vector" or op.name in KEPT
-    return access and bool(memories(op))
+    kept = accessed(op) is not None and op.name not in RAISED
+    return kept or (op.dialect_name() == "vector" and bool(memories(op)))
+
+
+def only_reads(op: Operation) -> bool:
+    """Whether an op reads its buffers at most. Any other op counts as writing all of them."""
+    return loaded(op) is not None or is_dim(op) or is_view(op)
 
 
 def is_pure(op: Operation) -> bool:
@@ -79,7 +75,7 @@ def is_kernel(op: Operation, is_structured: Callable[[Operation], bool]) -> bool
 
 def is_neutral(op: Operation) -> bool:
     """Whether an op may stay in front of a kernel that it stands in: it accesses no memory."""
-    if isinstance(op, (memref.AllocOp, memref.AllocaOp, memref.DeallocOp, memref.DimOp, *VIEWS)):
+    if is_view(op) or is_dim(op) or is_allocation(op) or isinstance(op, memref.DeallocOp):
         return True
     return is_pure(op)
 
@@ -106,7 +102,6 @@ class Outliner:
     """Moves ops into the block of a kernel; what they use from outside becomes an operand."""
 
     ops: Sequence[Operation]
-    root: Callable[[SSAValue], SSAValue]
     buffers: list[SSAValue] = field(default_factory=list)
     """The buffers that the kernel accesses."""
     scalars: list[SSAValue] = field(default_factory=list)
@@ -133,8 +128,7 @@ class Outliner:
         if isinstance(owner, Operation) and owner in self.copied:
             return
         if isinstance(value.type, MemRefType):
-            base = self.root(value)
-            if base is value:
+            if root(value) is value:
                 self.buffers += [value] if value not in self.buffers else []
                 return
         elif isinstance(value.type, IndexType | IntegerType | Float):
@@ -157,8 +151,8 @@ class Outliner:
         found: dict[SSAValue, None] = {}
         for op in self.ops:
             for inner in op.walk():
-                if inner.name not in READS and not isinstance(inner, VIEWS):
-                    found.update((self.root(v), None) for v in memories(inner))
+                if not only_reads(inner):
+                    found.update((root(v), None) for v in memories(inner))
         return [buffer for buffer in self.buffers if buffer in found]
 
     def outline(self, current: Callable[[SSAValue], SSAValue]) -> tuple[KernelOp, list[SSAValue]]:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     StringAttr,
+    VectorType,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -287,7 +288,7 @@ def segments(block: Block, parallel: Callable[[Operation], bool]) -> list[Segmen
             current = None
             continue
         depends = current is not None and _reads(op, defined)
-        if current is None and loaded(op):
+        if current is None and loaded(op) and not isinstance(op.results[0].type, VectorType):
             continue
         if is_free(op) and not depends:
             if current is not None:
