@@ -311,7 +311,7 @@ def make_interpretable(module: ModuleOp, options: Options) -> None:
     passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
     if writes_arguments(module):
         names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
-        passes += [*map(a, names), a("raise-buffers", in_place=False), a("lower-kernel-accesses")]
+        passes += [*map(a, names), a("raise-buffers", in_place=False), a("legalize-kernels")]
     for each in passes:
         each.apply(get_context(), module)
 

@@ -57,7 +57,7 @@ def from_importers(options: Options) -> tuple[ModulePass, ...]:
     return (
         *map(a, names.split()),
         a("raise-buffers", in_place=not options.trace_dispatch_tensors),
-        a("lower-kernel-accesses"),
+        a("legalize-kernels"),
         a("decompose-plugin-ops", plugins=options.plugins),
         a("verify-input-legality"),
     )

@@ -30,50 +30,17 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, ModuleOp, f32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from irees.dialects.irees_target import is_strict, target_of
 from irees.rewrites import may_rewrite
-from irees.transforms.utils.copies import same_op
+from irees.transforms.utils.halves import HALVES, computes_halves, widen
 from irees.transforms.utils.structured import element_type, is_parallel
 
 NAME = "irees-widen-half-arith"
-HALVES = BFloat16Type | Float16Type
-MOVES = (arith.ConstantOp, arith.ExtFOp, arith.TruncFOp, arith.BitcastOp)
-"""Ops of arith that need no widening: constants, casts to and from halves, and bitcasts."""
-
-
-def computes_halves(op: Operation) -> bool:
-    """Whether an op of a body does arithmetic on f16 or bf16."""
-    if op.name.split(".")[0] not in ("arith", "math") or isinstance(op, MOVES) or op.regions:
-        return False
-    return any(isinstance(v.type, HALVES) for v in (*op.operands, *op.results))
-
-
-def widen(op: Operation) -> None:
-    """op(a, b) : bf16  =>  truncf(op(extf a, extf b) : f32)"""
-    operands: list[SSAValue] = []
-    for value in op.operands:
-        if isinstance(value.type, HALVES):
-            widened = arith.ExtFOp(value, f32)
-            Rewriter.insert_op(widened, InsertPoint.before(op))
-            value = widened.result
-        operands.append(value)
-    kinds = [f32 if isinstance(r.type, HALVES) else r.type for r in op.results]
-    new = same_op(op, operands, kinds)
-    Rewriter.insert_op(new, InsertPoint.before(op))
-    results: list[SSAValue] = []
-    for old, wide in zip(op.results, new.results, strict=True):
-        if old.type != wide.type:
-            rounded = arith.TruncFOp(wide, old.type)
-            Rewriter.insert_op(rounded, InsertPoint.before(op))
-            wide = rounded.result
-        results.append(wide)
-    Rewriter.replace_op(op, [], results)
 
 
 def elide_roundings(op: linalg.GenericOp) -> None:

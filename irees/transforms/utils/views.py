@@ -17,7 +17,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from irees.dialects.storage import slice_of
-from irees.transforms.utils.shapes import Size, split
+from irees.transforms.utils.shapes import IndexBuilder, Size, split
 
 
 def strides_of(buffer: MemRefType) -> list[int]:
@@ -30,6 +30,23 @@ def strides_of(buffer: MemRefType) -> list[int]:
         strides.append(step)
         step = DYNAMIC_INDEX if size == DYNAMIC_INDEX or step == DYNAMIC_INDEX else step * size
     return strides[::-1]
+
+
+def row_major_view(
+    source: SSAValue, sizes: Sequence[Size], kind: MemRefType, builder: IndexBuilder
+) -> SSAValue:
+    """Emits a view of a contiguous buffer of type `kind` with these sizes, row-major."""
+    strides: list[Size] = []
+    step: Size = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step = builder.mul(step, size)
+    shape = kind.get_shape()
+    static = [
+        s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)
+    ]
+    view = memref.ReinterpretCastOp.from_dynamic(source, [0], static, strides[::-1], kind)
+    return builder.insert(view).results[0]
 
 
 def subview(

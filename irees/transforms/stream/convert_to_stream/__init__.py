@@ -24,7 +24,6 @@ from typing import ClassVar
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     FunctionType,
     MemRefType,
     ModuleOp,
@@ -54,6 +53,7 @@ from irees.transforms.stream.convert_to_stream.globals import convert_global
 from irees.transforms.stream.convert_to_stream.results import copied, write_back
 from irees.transforms.utils.accesses import load_inside, store_inside
 from irees.transforms.utils.shapes import IndexBuilder, Size, dims
+from irees.transforms.utils.views import row_major_view
 
 GONE = TensorTraceOp | util.GlobalLoadOp | util.GlobalStoreOp
 
@@ -151,19 +151,7 @@ class HostConversion(ControlFlow):
         if source.type == result and result.has_static_shape():
             self.buffers[op.results[0]] = source
             return
-        strides: list[Size] = []
-        step: Size = 1
-        for size in reversed(sizes):
-            strides.append(step)
-            step = builder.mul(step, size)
-        shape = result.get_shape()
-        static_sizes = [
-            s if s != DYNAMIC_INDEX else builder.value(d) for s, d in zip(shape, sizes, strict=True)
-        ]
-        view = memref.ReinterpretCastOp.from_dynamic(
-            source, [0], static_sizes, strides[::-1], result
-        )
-        self.buffers[op.results[0]] = builder.insert(view).results[0]
+        self.buffers[op.results[0]] = row_major_view(source, sizes, result, builder)
 
     def _dispatch(self, op: DispatchOp, builder: IndexBuilder) -> None:
         arguments = [self.buffers.get(a, a) for a in op.arguments]

@@ -106,23 +106,34 @@ def moved(op: Operation, place: Place, root: Place) -> Operation:
 
 def flat(place: Place, at: IndexBuilder) -> tuple[Place, SSAValue] | None:
     """
-    Rewrites an access to a flattened view as one to the whole buffer; returns it and its guard.
+    Rewrites an access to a reinterpreted buffer as one to all elements of it; returns it and its
+    guard. The sizes of such a view may be wrong, so they cannot guard an access.
 
-    %f = reinterpret_cast (base of %b) to offset: [%o], sizes: [huge], strides: [1]
+    %f = reinterpret_cast (base of %b) to offset: [%o], sizes: [any], strides: [%s, 1]
+    access %f[%i, %j]  =>  access %b[%o + %i * %s + %j], as one dim
     """
     buffer, indices, lanes = place
     cast = buffer.owner
-    if not isinstance(cast, memref.ReinterpretCastOp) or len(indices) != 1:
+    if not isinstance(cast, memref.ReinterpretCastOp):
         return None
     root = beneath(cast.source)
+    kind = cast.result.type
+    assert isinstance(kind, MemRefType)
+    steps = mixed(cast.static_strides.get_values(), cast.strides)
     if not isinstance(root.type, MemRefType) or not isinstance(root.type.layout, NoneAttr):
+        return None
+    if max(lanes[:-1], default=1) > 1 or (lanes[-1] > 1 and steps[-1] != 1):
         return None
     (offset,) = mixed(cast.static_offsets.get_values(), cast.offsets)
     count = at.product([buffer_dim(root, d, at) for d in range(root.type.get_num_dims())])
-    address = at.value(at.add(indices[0], offset))
+    place_in = offset
+    for index, step in reversed(list(zip(indices, steps, strict=True))):
+        place_in = at.add(at.mul(index, step), place_in)
+    address = at.value(place_in)
     inside = fits(address, lanes[-1], count, at, natural=True)
-    kind = cast.result.type
-    assert isinstance(kind, MemRefType)
+    if len(indices) > 1:
+        space = kind.memory_space
+        kind = MemRefType(kind.element_type, [DYNAMIC_INDEX], memory_space=space)
     every = memref.ReinterpretCastOp(
         cast.source,
         [at.value(0)],
@@ -133,7 +144,7 @@ def flat(place: Place, at: IndexBuilder) -> tuple[Place, SSAValue] | None:
         [1],
         kind,
     )
-    return (at.insert(every).results[0], [address], lanes), inside
+    return (at.insert(every).results[0], [address], [lanes[-1]]), inside
 
 
 def guard(op: Operation) -> bool:

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p irees-raise-buffers,irees-lower-kernel-accesses | filecheck %s
+// RUN: xdsl-opt %s -p irees-raise-buffers,irees-legalize-kernels | filecheck %s
 
 // A transfer is a load where it is inside, else element by element. An update is a load and a store.
 // CHECK-LABEL: func.func @accesses

@@ -1,12 +1,14 @@
 """
-Lowers memory accesses that code generation does not have, in kernels of the program's own.
+Rewrites what code generation does not have, in kernels of the program's own.
 
     %v = vector.transfer_read %b[%i], %pad : memref<?xf32>, vector<8xf32>
   =>
     %v = scf.if %i + 8 <= %n { vector.load %b[%i] } else { the elements inside, one by one }
 
-A kernel runs the iterations of its loops in order, so an atomic update is a load, an operation and
-a store. MLIR: `convert-vector-to-scf`.
+A kernel runs loops with atomic updates in order, so an update is a load, an operation and a store.
+A reshape of a contiguous buffer is a `memref.reinterpret_cast`. Arithmetic on vectors of f16 and
+bf16 is done in f32, and rounded after each op. MLIR: `convert-vector-to-scf`,
+`expand-strided-metadata`, `arith-emulate-unsupported-floats`.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf, vector
-from xdsl.dialects.builtin import BoolAttr, ModuleOp, VectorType
+from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, NoneAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees import KernelOp
+from irees.dialects.result_sizes import result_size
+from irees.dialects.sizes import Dim, Scalar, evaluate
 from irees.errors import UnsupportedError
-from irees.transforms.utils.shapes import IndexBuilder, buffer_dim
+from irees.transforms.utils.halves import computes_halves, widen
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.views import row_major_view
 
 ATOMIC: dict[int, Callable[[SSAValue, SSAValue], Operation]] = {
     0: arith.AddfOp,
@@ -141,19 +147,55 @@ def _element(op: vector.TransferWriteOp) -> Attribute:
     return kind.element_type
 
 
-@dataclass(frozen=True)
-class LowerKernelAccessesPass(ModulePass):
-    """Lowers transfers and atomic updates in kernels of the program's own."""
+def lower_reshape(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> None:
+    """collapse_shape, expand_shape of a contiguous buffer  =>  reinterpret_cast"""
+    kind = op.result.type
+    assert isinstance(op.src.type, MemRefType)
+    assert isinstance(kind, MemRefType)
+    if not isinstance(op.src.type.layout, NoneAttr):
+        hint = "reshape the whole buffer, and take a memref.subview of the result"
+        raise UnsupportedError("a reshape of a strided buffer is not supported", op=op, hint=hint)
+    if isinstance(op, memref.ExpandShapeOp) and not kind.has_static_shape():
+        hint = "give it static sizes, or use memref.reinterpret_cast"
+        raise UnsupportedError(
+            "an expand_shape to unknown sizes is not supported", op=op, hint=hint
+        )
+    b = IndexBuilder(InsertPoint.before(op))
 
-    name = "irees-lower-kernel-accesses"
+    def leaf(part: Dim | Scalar) -> Size:
+        assert isinstance(part, Dim)
+        return buffer_dim(part.value, part.axis, b)
+
+    exprs = [result_size(op.result, axis) for axis in range(kind.get_num_dims())]
+    sizes = [evaluate(expr, leaf, b) for expr in exprs if expr is not None]
+    Rewriter.replace_op(op, [], [row_major_view(op.src, sizes, kind, b)])
+
+
+def legalize(op: Operation) -> None:
+    """Rewrites an op of a kernel. Raises UnsupportedError for one that has no other form."""
+    match op:
+        case vector.TransferReadOp() | vector.TransferWriteOp():
+            lower_transfer(op)
+        case memref.AtomicRMWOp():
+            lower_atomic(op)
+        case memref.ExpandShapeOp() | memref.CollapseShapeOp():
+            lower_reshape(op)
+        case arith.SelectOp() if isinstance(op.result.type, MemRefType):
+            hint = "load from both buffers, and select the value"
+            raise UnsupportedError("a choice of buffers is not supported", op=op, hint=hint)
+        case _ if computes_halves(op) and any(isinstance(r.type, VectorType) for r in op.results):
+            widen(op)
+        case _:
+            pass
+
+
+@dataclass(frozen=True)
+class LegalizeKernelsPass(ModulePass):
+    """Rewrites what code generation does not have, in kernels of the program's own."""
+
+    name = "irees-legalize-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [o for o in op.walk() if isinstance(o, KernelOp)]:
             for inner in list(kernel.walk()):
-                match inner:
-                    case vector.TransferReadOp() | vector.TransferWriteOp():
-                        lower_transfer(inner)
-                    case memref.AtomicRMWOp():
-                        lower_atomic(inner)
-                    case _:
-                        pass
+                legalize(inner)

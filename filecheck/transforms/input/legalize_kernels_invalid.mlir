@@ -1,4 +1,4 @@
-// RUN: irees opt %s -p irees-raise-buffers,irees-lower-kernel-accesses --split-input-file --verify-diagnostics
+// RUN: irees opt %s -p irees-raise-buffers,irees-legalize-kernels --split-input-file --verify-diagnostics
 
 func.func @transfer(%a: memref<8x8xf32>) {
   %c0 = arith.constant 0 : index
