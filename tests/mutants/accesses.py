@@ -529,6 +529,14 @@ MUTANTS = (
         ("tests/transforms/input/test_own_kernels.py::test_a_place_that_wraps_is_guarded",),
     ),
     Mutant(
+        "A271",
+        "an access to a reinterpreted buffer is guarded by the sizes that the program gives it",
+        "irees/transforms/codegen/common/verify_accesses/access_guards.py",
+        "    if not isinstance(cast, memref.ReinterpretCastOp):\n",
+        "    if not isinstance(cast, memref.ReinterpretCastOp) or len(indices) != 1:\n",
+        ("tests/transforms/input/test_own_kernels.py::test_a_view_of_wrong_sizes_is_guarded",),
+    ),
+    Mutant(
         "A272",
         "a kernel that reads what it writes is given the old value's memory where it is read later",
         "irees/transforms/dispatch_creation/tie_dispatch_operands.py",

@@ -33,3 +33,20 @@ func.func @no_kernel(%a: tensor<8xf32>) -> vector<2xf32> {
   %v = vector.transfer_read %a[%c0], %z : tensor<8xf32>, vector<2xf32>
   func.return %v : vector<2xf32>
 }
+
+// A reshape of a contiguous buffer is a view of it; arithmetic on halves is done in f32.
+// CHECK-LABEL: func.func @reshape
+// CHECK: memref.reinterpret_cast %{{.+}} to offset: [0], sizes: [16], strides: [1] : memref<4x4xf16> to memref<16xf16>
+// CHECK: %[[X:.+]] = vector.load
+// CHECK: arith.extf %[[X]] : vector<2xf16> to vector<2xf32>
+// CHECK: %[[Y:.+]] = arith.mulf %{{.+}}, %{{.+}} : vector<2xf32>
+// CHECK-NEXT: %[[Z:.+]] = arith.truncf %[[Y]] : vector<2xf32> to vector<2xf16>
+// CHECK-NEXT: vector.store %[[Z]]
+func.func @reshape(%a: memref<4x4xf16>) {
+  %c0 = arith.constant 0 : index
+  %v = memref.collapse_shape %a [[0, 1]] : memref<4x4xf16> into memref<16xf16>
+  %x = vector.load %v[%c0] : memref<16xf16>, vector<2xf16>
+  %y = arith.mulf %x, %x : vector<2xf16>
+  vector.store %y, %v[%c0] : memref<16xf16>, vector<2xf16>
+  func.return
+}

@@ -118,3 +118,17 @@ func.func @no_change(%a: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// A constant global is a constant.
+// CHECK-NOT: memref.global
+// CHECK-LABEL: func.func @global
+// CHECK: %[[W:.+]] = arith.constant dense<2.000000e+00> : tensor<4xf32>
+// CHECK: tensor.extract %[[W]]
+memref.global "private" constant @w : memref<4xf32> = dense<2.0>
+func.func @global(%i: index) -> f32 {
+  %w = memref.get_global @w : memref<4xf32>
+  %x = memref.load %w[%i] : memref<4xf32>
+  return %x : f32
+}

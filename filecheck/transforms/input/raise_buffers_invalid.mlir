@@ -32,3 +32,14 @@ func.func @scalar(%a: memref<8xf32>, %x: f32) -> f32 {
   %v = memref.atomic_rmw addf %x, %a[%c0] : (f32, memref<8xf32>) -> f32
   return %v : f32
 }
+
+// -----
+
+memref.global "private" @w : memref<4xf32> = dense<2.0>
+func.func @global() -> f32 {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{a global that may be written is not supported}}
+  %w = memref.get_global @w : memref<4xf32>
+  %x = memref.load %w[%c0] : memref<4xf32>
+  return %x : f32
+}

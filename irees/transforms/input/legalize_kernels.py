@@ -7,8 +7,8 @@ Rewrites what code generation does not have, in kernels of the program's own.
 
 A kernel runs loops with atomic updates in order, so an update is a load, an operation and a store.
 A reshape of a contiguous buffer is a `memref.reinterpret_cast`. Arithmetic on vectors of f16 and
-bf16 is done in f32, and rounded after each op. MLIR: `convert-vector-to-scf`,
-`expand-strided-metadata`, `arith-emulate-unsupported-floats`.
+bf16 is done in f32, and rounded after each op; on a GPU, lane by lane. MLIR:
+`convert-vector-to-scf`, `expand-strided-metadata`, `arith-emulate-unsupported-floats`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,25 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf, vector
-from xdsl.dialects.builtin import BoolAttr, MemRefType, ModuleOp, NoneAttr, VectorType
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseIntOrFPElementsAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    VectorType,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees import KernelOp
+from irees.dialects.irees_target import target_of
 from irees.dialects.result_sizes import result_size
 from irees.dialects.sizes import Dim, Scalar, evaluate
 from irees.errors import UnsupportedError
+from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.halves import computes_halves, widen
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.views import row_major_view
@@ -171,7 +180,25 @@ def lower_reshape(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> None:
     Rewriter.replace_op(op, [], [row_major_view(op.src, sizes, kind, b)])
 
 
-def legalize(op: Operation) -> None:
+def by_lane(op: Operation) -> None:
+    """op(%a, %b : vector<2xf16>)  =>  op on the elements of each lane: GPUs compute with halves"""
+    b = IndexBuilder(InsertPoint.before(op))
+    kind = op.results[0].type
+    assert isinstance(kind, VectorType)
+    value = b.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [0]))).results[0]
+    for lane in range(kind.get_shape()[0]):
+        operands = [
+            b.insert(vector.ExtractOp(v, [lane], v.type.element_type)).results[0]
+            if isinstance(v.type, VectorType)
+            else v
+            for v in op.operands
+        ]
+        element = b.insert(same_op(op, operands, [kind.element_type])).results[0]
+        value = b.insert(vector.InsertOp(element, value, [lane])).results[0]
+    Rewriter.replace_op(op, [], [value])
+
+
+def legalize(op: Operation, *, on_gpu: bool) -> None:
     """Rewrites an op of a kernel. Raises UnsupportedError for one that has no other form."""
     match op:
         case vector.TransferReadOp() | vector.TransferWriteOp():
@@ -184,7 +211,10 @@ def legalize(op: Operation) -> None:
             hint = "load from both buffers, and select the value"
             raise UnsupportedError("a choice of buffers is not supported", op=op, hint=hint)
         case _ if computes_halves(op) and any(isinstance(r.type, VectorType) for r in op.results):
-            widen(op)
+            if on_gpu:
+                by_lane(op)
+            else:
+                widen(op)
         case _:
             pass
 
@@ -196,6 +226,7 @@ class LegalizeKernelsPass(ModulePass):
     name = "irees-legalize-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        on_gpu = target_of(op).gpu is not None
         for kernel in [o for o in op.walk() if isinstance(o, KernelOp)]:
             for inner in list(kernel.walk()):
-                legalize(inner)
+                legalize(inner, on_gpu=on_gpu)

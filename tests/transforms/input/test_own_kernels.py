@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -247,6 +248,70 @@ def test_a_kernel_without_a_loop(target):
     """On a GPU, a vector is not loaded by the launcher."""
     a = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(run(STRAIGHT, target, a, np.zeros(8, np.float32))[1], a)
+
+
+ELEMENTS = {
+    "f64": (np.float64, "addf"),
+    "f16": (np.float16, "addf"),
+    "bf16": (ml_dtypes.bfloat16, "addf"),
+    "i8": (np.int8, "addi"),
+    "i64": (np.int64, "addi"),
+    "i1": (np.bool_, "ori"),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_vectors_of_any_elements(kind, target):
+    """1.5 + 1.5 and the like are exact in all of them."""
+    dtype, op = ELEMENTS[kind]
+    text = f"""func.func @main(%a: memref<?x{kind}>, %b: memref<?x{kind}>) {{{HEAD}
+  %n = memref.dim %a, %c0 : memref<?x{kind}>
+  scf.for %i = %c0 to %n step %c8 {{
+    %x = vector.load %a[%i] : memref<?x{kind}>, vector<8x{kind}>
+    %y = arith.{op} %x, %x : vector<8x{kind}>
+    vector.store %y, %b[%i] : memref<?x{kind}>, vector<8x{kind}>
+  }}
+  return
+}}"""
+    a = (np.arange(16) * 1.5 % 31).astype(dtype)
+    found = run(text, target, a, np.zeros(16, dtype))
+    np.testing.assert_array_equal(found[1], a + a)
+
+
+GLOBAL = f"""memref.global "private" constant @w : memref<4x4xf32> = dense<2.0>
+func.func @main(%b: memref<16xf32>) {{{HEAD}
+  %c16 = arith.constant 16 : index
+  %w = memref.get_global @w : memref<4x4xf32>
+  %v = memref.collapse_shape %w [[0, 1]] : memref<4x4xf32> into memref<16xf32>
+  scf.for %i = %c0 to %c16 step %c8 {{
+    %x = vector.load %v[%i] : memref<16xf32>, vector<8xf32>
+    vector.store %x, %b[%i] : memref<16xf32>, vector<8xf32>
+  }}
+  return
+}}"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_constant_global_in_another_shape(target):
+    np.testing.assert_array_equal(run(GLOBAL, target, np.zeros(16, np.float32))[0], 2)
+
+
+WRONG_SIZES = f"""func.func @main(%b: {ROW}, %m: index) {{{HEAD}
+  %one = arith.constant 1.0 : f32
+  %v = memref.reinterpret_cast %b to offset: [0], sizes: [%m, 4], strides: [4, 1]
+      : {ROW} to memref<?x4xf32>
+  scf.for %i = %c0 to %m step %c1 {{
+    memref.store %one, %v[%i, %c1] : memref<?x4xf32>
+  }}
+  return
+}}"""
+
+
+def test_a_view_of_wrong_sizes_is_guarded():
+    around = np.full(64, 5, np.float32)
+    irees.compile(WRONG_SIZES)(around[16:32], 11)
+    np.testing.assert_array_equal(np.flatnonzero(around == 1), [17, 21, 25, 29])
 
 
 OLD = f"""func.func @main(%a: memref<4xf32>) -> memref<4xf32> {{{HEAD}

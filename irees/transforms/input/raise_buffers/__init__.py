@@ -27,7 +27,8 @@ with the rest of the program, and updates the arguments in place.
   =>
     %b1 = irees.kernel outs(%b0) { ^bb0(%b): scf.for %i = ... { vector.store %v, %b[%i] } }
 
-The pass raises an error for other ops on buffers. It is the inverse of MLIR's one-shot
+A constant global (`memref.get_global`, `memref.global`) is a constant. The pass raises an error for
+other ops on buffers. It is the inverse of MLIR's one-shot
 bufferization.
 """
 
@@ -37,7 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref, scf, tensor
+from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -47,12 +48,14 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     NoneAttr,
     TensorType,
+    UnitAttr,
     i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolTable
 from xdsl.utils.type import have_compatible_shape
 
 from irees.dialects.irees import KernelOp, walk_outside_kernels
@@ -117,6 +120,33 @@ def written(op: Operation) -> list[SSAValue]:
     alone = () if single is None else (single,)
     found = getattr(op, "outputs", alone) if styled else ()
     return [value for value in found if isinstance(value.type, MemRefType)]
+
+
+def constant_of(op: memref.GetGlobalOp) -> arith.ConstantOp:
+    """
+    get_global of a constant  =>  its value, as a tensor
+
+    Raises UnsupportedError for a global that may be written.
+    """
+    glob = SymbolTable.lookup_symbol(op, op.name_)
+    value = glob.initial_value if isinstance(glob, memref.GlobalOp) else None
+    if (
+        not isinstance(glob, memref.GlobalOp)
+        or glob.constant is None
+        or isinstance(value, UnitAttr)
+    ):
+        hint = "pass the buffer as an argument, or make the global constant"
+        raise UnsupportedError("a global that may be written is not supported", op=op, hint=hint)
+    return arith.ConstantOp(value, tensor_of(op.memref.type))
+
+
+def first_value(op: memref.AllocOp | memref.AllocaOp | memref.GetGlobalOp) -> Operation:
+    """alloc  =>  tensor.empty ; get_global  =>  arith.constant"""
+    if isinstance(op, memref.GetGlobalOp):
+        return constant_of(op)
+    if op.symbol_operands:
+        raise refused(op)
+    return tensor.EmptyOp(list(op.dynamic_sizes), tensor_of(op.memref.type))
 
 
 def is_structured(op: Operation) -> bool:
@@ -243,12 +273,8 @@ class Raiser:
 
     def _op(self, op: Operation, b: TensorBuilder) -> None:
         match op:
-            case memref.AllocOp() | memref.AllocaOp():
-                kind = tensor_of(op.memref.type)
-                if op.symbol_operands:
-                    raise refused(op)
-                empty = tensor.EmptyOp(list(op.dynamic_sizes), kind)
-                self.current[op.memref] = b.insert(empty).results[0]
+            case memref.AllocOp() | memref.AllocaOp() | memref.GetGlobalOp():
+                self.current[op.memref] = b.insert(first_value(op)).results[0]
             case memref.DeallocOp():
                 Rewriter.erase_op(op)
             case memref.LoadOp():
@@ -433,7 +459,7 @@ def _retyped(argument: BlockArgument) -> SSAValue:
 def _erase_unread(block: Block) -> None:
     """Erases views and allocations without uses."""
     for op in reversed(list(block.walk())):
-        made = is_view(op) or is_allocation(op)
+        made = is_view(op) or is_allocation(op) or isinstance(op, memref.GetGlobalOp)
         if made and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
 
@@ -464,3 +490,6 @@ class RaiseBuffersPass(ModulePass):
         for function in functions_on_buffers(op):
             if len(function.body.blocks) == 1:
                 raise_function(function, in_place)
+        for glob in [o for o in op.ops if isinstance(o, memref.GlobalOp)]:
+            if not any(isinstance(o, memref.GetGlobalOp) for o in op.walk()):
+                Rewriter.erase_op(glob)
