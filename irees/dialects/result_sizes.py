@@ -40,7 +40,7 @@ def mixed(static: Sequence[int], dynamic: Sequence[SSAValue]) -> list[Expr]:
     return [Scalar(next(values)) if n == DYNAMIC_INDEX else n for n in static]
 
 
-def groups_of(op: Any) -> list[list[int]]:
+def reassociation(op: Any) -> list[list[int]]:
     """Returns the dims that a reshape joins or splits, one group per dim of the other shape."""
     return [[i.value.data for i in group.data] for group in op.reassociation.data]
 
@@ -68,7 +68,7 @@ def expand(op: Any) -> list[Expr]:
 def collapse(op: Any) -> list[Expr]:
     """tensor.collapse_shape, memref.collapse_shape: products, of the static dims first."""
     found = []
-    for group in groups_of(op):
+    for group in reassociation(op):
         parts = [size(op.src, axis) for axis in group]
         found.append(product(sorted(parts, key=lambda part: not isinstance(part, int))))
     return found

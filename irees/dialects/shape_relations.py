@@ -23,7 +23,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from irees.dialects.result_sizes import groups_of, mixed, size, sizes
+from irees.dialects.result_sizes import mixed, reassociation, size, sizes
 from irees.dialects.sizes import (
     Expr,
     Relation,
@@ -179,7 +179,7 @@ def collapse(op: Any) -> Iterator[Relation]:
     In an empty tensor the product of a group without the zero dim may overflow, so it is bounded.
     """
     all_sizes = sizes(op.src)
-    for axis, group in enumerate(groups_of(op)):
+    for axis, group in enumerate(reassociation(op)):
         others = [n for i, n in enumerate(all_sizes) if i not in group]
         done: Expr = 1
         for part in (all_sizes[i] for i in group):
@@ -188,7 +188,7 @@ def collapse(op: Any) -> Iterator[Relation]:
                 message = f"dim {axis} of the result of {op.name} is too large"
                 yield Relation(part, "sle", left, message)
             done = term("mul", done, part)
-    wanted = [product(size(op.src, i) for i in group) for group in groups_of(op)]
+    wanted = [product(size(op.src, i) for i in group) for group in reassociation(op)]
     yield from result_is(op, wanted)
 
 
@@ -218,7 +218,7 @@ def split(op: Operation, parts: Sequence[Expr], whole: Expr, what: str) -> Itera
 def expand(op: Any) -> Iterator[Relation]:
     """Requires the product of each group to equal the source dim that it expands."""
     result = mixed(op.static_output_shape.get_values(), op.dynamic_output_shape)
-    for axis, group in enumerate(groups_of(op)):
+    for axis, group in enumerate(reassociation(op)):
         what = f"dim {axis} of operand 0 must be the product of dims {group}"
         yield from split(op, [result[i] for i in group], size(op.src, axis), what)
 

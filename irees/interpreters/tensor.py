@@ -12,6 +12,7 @@ from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.ir import Operation
 
+from irees.dialects.result_sizes import reassociation
 from irees.errors import RuntimeTrap
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Prepared, implements
@@ -166,12 +167,6 @@ def reshaped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
         return array.reshape(shape)
     except ValueError as error:
         raise MemoryError(f"no array has the shape {tuple(shape)}") from error
-
-
-def reassociation(op: Operation) -> list[list[int]]:
-    """The groups of dims that are collapsed to (or expanded from) one dim."""
-    found: Any = op.properties["reassociation"]
-    return [[i.value.data for i in group] for group in found]
 
 
 @implements("tensor.collapse_shape")

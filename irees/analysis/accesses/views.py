@@ -12,6 +12,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from irees.analysis.accesses.buffers import Root, View, contiguous
 from irees.analysis.accesses.polynomials import Polynomial
+from irees.dialects.result_sizes import reassociation
 from irees.dialects.sizes import kept_dims
 
 if TYPE_CHECKING:
@@ -35,11 +36,6 @@ def type_strides(kind: MemRefType, sizes: Sequence[Polynomial]) -> tuple[Polynom
         return None
     strides = [s.data for s in kind.layout.strides if not isinstance(s, NoneAttr)]
     return tuple(map(Polynomial.number, strides)) if len(strides) == len(sizes) else None
-
-
-def groups_of(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> list[list[int]]:
-    """Returns the reassociation groups."""
-    return [[i.value.data for i in group] for group in op.reassociation]  # type: ignore
 
 
 def beneath(value: SSAValue) -> SSAValue:
@@ -119,7 +115,7 @@ def _all(walk: Walk, values: Sequence[Polynomial | None]) -> list[Polynomial]:
 def expand(walk: Walk, op: Operation) -> None:
     """memref.expand_shape"""
     assert isinstance(op, memref.ExpandShapeOp)
-    groups = groups_of(op)
+    groups = reassociation(op)
     sizes = _all(walk, walk.mixed(op.static_output_shape.get_values(), op.output_shape))
     mapped(walk, op, op.src, lambda view: view.expanded(groups, sizes))
 
@@ -127,7 +123,7 @@ def expand(walk: Walk, op: Operation) -> None:
 def collapse(walk: Walk, op: Operation) -> None:
     """memref.collapse_shape"""
     assert isinstance(op, memref.CollapseShapeOp)
-    groups = groups_of(op)
+    groups = reassociation(op)
     mapped(walk, op, op.src, lambda view: view.collapsed(groups))
 
 

@@ -27,7 +27,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.result_sizes import groups_of, result_size
+from irees.dialects.result_sizes import reassociation as reassociation
+from irees.dialects.result_sizes import result_size
 from irees.dialects.sizes import Dim, Scalar, Size, constant_value, evaluate, mixed
 from irees.dialects.storage import is_allocation, slice_of
 
@@ -271,11 +272,6 @@ def same_size(a: Size, b: Size) -> bool:
         return False
     same = len(x.operands) == len(y.operands) and a.index == b.index and not x.regions
     return same and all(map(same_size, x.operands, y.operands))
-
-
-def reassociation(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> list[list[int]]:
-    """Returns the reassociation groups as lists of ints."""
-    return groups_of(op)
 
 
 def reassociation_attr(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
