@@ -31,6 +31,8 @@ from irees.target import Target
 Facts = dict[str, Any]
 PACKAGES = ("torch", "triton", "cupy-cuda13x", "cupy-cuda12x", "numpy", "xdsl")
 SIDE = 512
+PRODUCTS = 6
+"""Of a chain, whose calls launch enough kernels to be recorded as a graph."""
 
 
 def versions() -> Facts:
@@ -95,19 +97,42 @@ def checks(target: Target) -> dict[str, Callable[[], Facts]]:
     return {check.__name__: partial(check, target) for check in every}
 
 
-def twice(target: Target) -> Any:
-    """x * y * y, two kernels."""
+def chain(target: Target) -> Any:
+    """`PRODUCTS` products in a row, of whole numbers that are kept below 4."""
     kind = f"tensor<{SIDE}x{SIDE}xf32>"
+    steps = "".join(
+        f"""
+  %p{n + 1} = linalg.matmul ins(%r{n}, %y : {kind}, {kind}) outs(%f : {kind}) -> {kind}
+  %r{n + 1} = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]
+  }} ins(%p{n + 1} : {kind}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %o: f32):
+    %q = arith.mulf %a, %quarter : f32
+    %w = math.floor %q : f32
+    %m = arith.mulf %w, %four : f32
+    %d = arith.subf %a, %m : f32
+    linalg.yield %d : f32
+  }} -> {kind}"""
+        for n in range(PRODUCTS)
+    )
     text = f"""
-func.func @main(%x: {kind}, %y: {kind}) -> {kind} {{
+func.func @main(%r0: {kind}, %y: {kind}) -> {kind} {{
   %z = arith.constant 0.0 : f32
+  %four = arith.constant 4.0 : f32
+  %quarter = arith.constant 0.25 : f32
   %e = tensor.empty() : {kind}
-  %f = linalg.fill ins(%z : f32) outs(%e : {kind}) -> {kind}
-  %p = linalg.matmul ins(%x, %y : {kind}, {kind}) outs(%f : {kind}) -> {kind}
-  %q = linalg.matmul ins(%p, %y : {kind}, {kind}) outs(%f : {kind}) -> {kind}
-  return %q : {kind}
+  %f = linalg.fill ins(%z : f32) outs(%e : {kind}) -> {kind}{steps}
+  return %r{PRODUCTS} : {kind}
 }}"""
     return irees.compile(text, target=target)
+
+
+def product(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What `chain` computes."""
+    for _ in range(PRODUCTS):
+        x = np.mod(x @ y, np.float32(4))
+    return x
 
 
 def whole(seed: int) -> np.ndarray[Any, Any]:
@@ -125,12 +150,14 @@ def graphs(target: Target) -> Facts:
     """Five calls with the same arrays: later ones launch a graph, earlier results stay."""
     import cupy
 
-    program, x, y = twice(target), whole(0), whole(1)
+    program, x, y = chain(target), whole(0), whole(1)
     here = [cupy.asarray(v) for v in (x, y)]
     results = [program(*here) for _ in range(5)]
     facts: Facts = {"graphs": len(program.functions["main"]._graphs.graphs)}
+    if not facts["graphs"]:
+        facts["wrong"] = "no call was recorded"
     for result in results:
-        facts |= wrong(result.get(), x @ y @ y)
+        facts |= wrong(result.get(), product(x, y))
     return facts
 
 
@@ -138,12 +165,12 @@ def changed_arrays(target: Target) -> Facts:
     """What lies in the arrays changes between replays."""
     import cupy
 
-    program = twice(target)
+    program = chain(target)
     x, y = cupy.asarray(whole(0)), cupy.asarray(whole(1))
     for seed in range(6):
         x[...] = cupy.asarray(whole(seed))
         found = program(x, y).get()
-        if facts := wrong(found, whole(seed) @ whole(1) @ whole(1)):
+        if facts := wrong(found, product(whole(seed), whole(1))):
             return facts
     return {}
 
@@ -152,7 +179,7 @@ def torch_streams(target: Target) -> Facts:
     """The arguments are made on a stream of PyTorch, behind work that takes long."""
     import torch
 
-    program, y = twice(target), torch.from_numpy(whole(1)).cuda()
+    program, y = chain(target), torch.from_numpy(whole(1)).cuda()
     busy = torch.zeros(8192, 8192, device="cuda")
     # The default stream of CuPy waits for streams that block; PyTorch's side streams do not.
     stream = torch.cuda.Stream()
@@ -165,7 +192,7 @@ def torch_streams(target: Target) -> Facts:
             x = given.to("cuda", non_blocking=True)
             result = program(x, y)
             found = (result + 0).cpu().numpy()
-        if facts := wrong(found, whole(seed) @ whole(1) @ whole(1)):
+        if facts := wrong(found, product(whole(seed), whole(1))):
             return {"seed": seed} | facts
     return {}
 
@@ -174,7 +201,7 @@ def cupy_streams(target: Target) -> Facts:
     """The same on streams of CuPy, two in turns."""
     import cupy
 
-    program, streams = twice(target), [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+    program, streams = chain(target), [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
     busy = cupy.zeros((4096, 4096), cupy.float32)
     for seed in range(8):
         with streams[seed % 2] as stream:
@@ -182,7 +209,7 @@ def cupy_streams(target: Target) -> Facts:
             busy @ busy
             x = cupy.asarray(whole(seed))
             found = program(x, y).get(stream=stream)
-        if facts := wrong(found, whole(seed) @ whole(1) @ whole(1)):
+        if facts := wrong(found, product(whole(seed), whole(1))):
             return {"seed": seed} | facts
     return {}
 
@@ -191,14 +218,14 @@ def threads(target: Target) -> Facts:
     """Four threads make the first calls of one program at once, each on its own data."""
     import cupy
 
-    program, problems = twice(target), []
+    program, problems = chain(target), []
 
     def calls(number: int) -> None:
         try:
             with cupy.cuda.Stream(non_blocking=True):
                 for _ in range(10):
                     found = program(whole(number), whole(9))
-                    problems.extend(wrong(found, whole(number) @ whole(9) @ whole(9)).values())
+                    problems.extend(wrong(found, product(whole(number), whole(9))).values())
         except Exception as error:
             problems.append(f"{type(error).__name__}: {str(error)[:300]}")
 
@@ -226,7 +253,7 @@ def pressure(target: Target) -> Facts:
     """Memory is full: a typed error, and everything is as before afterwards."""
     import cupy
 
-    program, x, y = twice(target), whole(0), whole(1)
+    program, x, y = chain(target), whole(0), whole(1)
     program(x, y)
     pool, held = cupy.get_default_memory_pool(), []
     for size in (1 << 32, 1 << 28, 1 << 24, 1 << 20, 1 << 16):
@@ -242,7 +269,7 @@ def pressure(target: Target) -> Facts:
         said = type(error).__name__
     held.clear()
     pool.free_all_blocks()
-    facts: Facts = {"said": said} | wrong(program(x, y), x @ y @ y)
+    facts: Facts = {"said": said} | wrong(program(x, y), product(x, y))
     if said != "OutOfMemoryError":
         facts["wrong"] = f"{said}, not OutOfMemoryError"
     return facts

@@ -141,7 +141,8 @@ GPU_CODEGEN = """
     gpu-lower-scans gpu-lower-linalg-ext gpu-lower-scatters gpu-lower-sorts
     lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-warpgroup-contractions
     gpu-lower-contractions gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads
-    erase-unread-buffers gpu-infer-memory-space lower-gather expand-math gpu-check-resource-usage
+    gpu-replicate-scalars gpu-eliminate-barriers erase-unread-buffers gpu-infer-memory-space
+    lower-gather expand-math gpu-check-resource-usage
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 
@@ -285,7 +286,7 @@ OPTIONAL = frozenset(
     irees-gpu-lower-linalg-ext irees-gpu-lower-scans irees-gpu-lower-scatters
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-warpgroup-contractions
     irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
-    irees-gpu-stream-k
+    irees-gpu-replicate-scalars irees-gpu-eliminate-barriers irees-gpu-stream-k
     irees-split-reductions irees-split-sorts irees-sort-out-of-place
     irees-tabulate-index-expressions irees-bubble-up-extract-slices irees-collapse-dimensions
     """.split()

@@ -46,6 +46,15 @@ class NvidiaCosts:
     )  # fmt: skip
     """SIMT candidates, from the least operand traffic to the most workgroups."""
 
+    simt_wide_block: tuple[int, ...] = cost(
+        (128, 256, 8, 16, 16, 3), "rows, columns, rows and columns per thread, depth, stages",
+        "H200: 4096 cubed in f32 takes 3.13 ms, with blocks of 128 x 128 x 8 3.47 ms",
+    )  # fmt: skip
+    """The SIMT candidate before them, for operands whose copies need few address registers."""
+
+    wide_copies: int = cost(12, "copies", "derived: copies of a stage of `simt_wide_block`")
+    """Copies per thread and stage of `simt_wide_block`."""
+
     matrix_blocks: tuple[tuple[int, ...], ...] = cost(
         ((256, 128, 64, 64), (128, 128, 64, 32), (64, 64, 32, 32), (32, 32, 16, 16)),
         "rows, columns, rows and columns per warp", "guess",
@@ -123,8 +132,13 @@ class NvidiaCosts:
     multiply_latency: int = cost(2, "cycles", "H200: a step of 4 x 4 sums takes 61")
     """Cycles per multiply-add of a thread if a scheduler has a single warp."""
 
-    simt_rate: int = cost(90, "multiply-adds per cycle", "H200: 4096 cubed in f32 reaches 88")
-    """Scalar multiply-adds per cycle of a multiprocessor with 128 lanes."""
+    simt_lanes: int = cost(128, "multiply-adds per cycle", "data sheet")
+    """Scalar multiply-adds that a multiprocessor issues per cycle."""
+
+    simt_load: int = cost(
+        7, "multiply-adds", "H200: 4096 cubed in f32 reaches 88 per cycle by 8 x 8, 96 by 8 x 16"
+    )
+    """Multiply-adds of a thread that take as long as one of its 16-byte loads of operands."""
 
     warpgroup_rate: int = cost(1843, "multiply-adds per cycle", "0.9 of the data sheet")
     """Throughput of `wgmma` on 16-bit elements, per multiprocessor."""

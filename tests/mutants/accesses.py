@@ -547,4 +547,28 @@ MUTANTS = (
             "filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",
         ),
     ),
+    Mutant(
+        "A273",
+        "a barrier between a load and a later store of other threads is erased",
+        "irees/transforms/codegen/gpu/gpu_eliminate_barriers.py",
+        "                (self.reads, other.writes),\n",
+        "",
+        ("filecheck/transforms/codegen/gpu/gpu_eliminate_barriers.mlir",),
+    ),
+    Mutant(
+        "A274",
+        "a barrier is erased whatever the ops beside it do that is not known",
+        "irees/transforms/codegen/gpu/gpu_eliminate_barriers.py",
+        "        if not self.known or not other.known:\n            return True\n",
+        "",
+        ("filecheck/transforms/codegen/gpu/gpu_eliminate_barriers.mlir",),
+    ),
+    Mutant(
+        "A275",
+        "every thread runs a loop that reads the buffer which it stores to",
+        "irees/transforms/codegen/gpu/gpu_replicate_scalars.py",
+        "written <= scalars and not written & read",
+        "written <= scalars",
+        ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
+    ),
 )

@@ -25,6 +25,7 @@ def _for(p: Printer, op: Operation) -> None:
     p.names[iv] = counter
     kind = scalar(iv.type)
     lower, upper, step = p.name(op.lb), p.name(op.ub), p.name(op.step)
+    p.before_loop(op)
     p.open(f"for ({kind} {counter} = {lower}; {counter} < {upper}; {counter} += {step})")
     _bind(p, arguments, places)
     p.block(op.body.block)

@@ -362,6 +362,9 @@ class Printer:
         self.line(f"rt->free(owned[{place.slot}]);")
         self.line(f"owned[{place.slot}] = {pointer}; owned[{mine[1]}] = NULL;")
 
+    def before_loop(self, op: Operation) -> None:
+        """Prints what stands before the header of an `scf.for`."""
+
     def open(self, opening: str) -> None:
         """Opens a C block and its allocation scope."""
         self.line(opening + " {")

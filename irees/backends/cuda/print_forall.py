@@ -87,9 +87,11 @@ class KernelPrinter(Printer):
 
     handlers = ChainMap(KERNEL, MATRICES, WARPGROUPS, BOXES, ATOMICS, HANDLERS)
 
-    def __init__(self, unit: CudaUnit, outer: Printer, threads: int):
+    def __init__(self, unit: CudaUnit, outer: Printer, loop: Operation):
         super().__init__(unit, CudaExpressions(), outer)
-        self.threads = threads
+        self.threads = threads_of(loop)
+        self.few_registers = FEWEST_WORKGROUPS in loop.attributes
+        """Whether a minimum of workgroups per multiprocessor limits the registers."""
         self.shared_bytes = 0
         self.shared_alignment = SHARED_ALIGNMENT
         self.waits = False
@@ -99,6 +101,11 @@ class KernelPrinter(Printer):
         """Parameters whose memory no other pointer accesses: `__restrict__`."""
         self.captured_maps: dict[SSAValue, tuple[str, str]] = {}
         """Tensor map => its C names in the launcher and in the kernel."""
+
+    def before_loop(self, op: Operation) -> None:
+        """Prints the pragma of a loop that is marked for unrolling."""
+        if UNROLL in op.attributes:
+            self.line("IREES_UNROLL")
 
     def tensor_map(self, value: SSAValue) -> str:
         """Passes a tensor map of the launcher to the kernel; returns its name there."""
@@ -139,7 +146,7 @@ def _workgroups(p: Printer, op: Operation) -> None:
     unit = p.unit
     assert isinstance(unit, CudaUnit)
     uppers = mixed(p, op.properties["staticUpperBound"].get_values(), upper_operands(op))
-    inner = KernelPrinter(unit, p, threads_of(op))
+    inner = KernelPrinter(unit, p, op)
     inner.counter = p.counter
     counts = [inner.capture_scalar(u, None) for u in uppers]
     body = op.regions[0].block
@@ -321,6 +328,12 @@ def _threads(p: Printer, op: Operation) -> None:
     elif upper.isdigit() and int(upper) < p.threads:
         p.open(f"if (threadIdx.x < {upper})")
         p.line(f"const int64_t {index} = threadIdx.x; (void){index};")
+    elif upper.isdigit() and int(upper) % p.threads == 0 and not p.few_registers:
+        # With a trip count that it knows, the compiler unrolls the loop and moves its loads up,
+        # which takes registers.
+        turn = p.fresh("n")
+        p.open(f"for (int32_t {turn} = 0; {turn} < {int(upper) // p.threads}; {turn} += 1)")
+        p.line(f"const int64_t {index} = threadIdx.x + {turn} * {p.threads};")
     else:
         p.open(f"for (int64_t {index} = threadIdx.x; {index} < {upper}; {index} += {p.threads})")
     p.block(body)
@@ -358,14 +371,6 @@ def _match(p: Printer, op: Operation) -> None:
     bits = op.attributes.get(MATCHED_BITS)
     how = f"bits<{bits.value.data}>" if isinstance(bits, IntegerAttr) else "any"
     p.define(op.res, f"irees_match_{how}({p.name(op.val)})")
-
-
-@handles("scf.for", table=KERNEL)
-def _for(p: Printer, op: Operation) -> None:
-    """Prints a loop, unrolled if it is marked; one that carries values declares them first."""
-    if UNROLL in op.attributes and not op.results:
-        p.line("IREES_UNROLL")
-    HANDLERS["scf.for"](p, op)
 
 
 @handles("nvvm.bar.warp.sync", table=KERNEL)

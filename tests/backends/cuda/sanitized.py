@@ -41,12 +41,23 @@ def rows() -> None:
     x = whole(5, 200)
     np.testing.assert_array_equal(compiled(kernels.row_sums(5, 200))(x), x.sum(1))
     compiled(kernels.softmax(3, 70))(x[:3, :70].copy())
+    norms()
     y = whole(200, 8)
     np.testing.assert_array_equal(compiled(kernels.column_sums(200, 8))(y), y.sum(0))
     best, where = np.full(2, -np.inf, np.float32), np.zeros(2, np.int64)
     z = whole(2, 300)
     _, found = compiled(kernels.argmax(2, 300))(z, best, where)
     np.testing.assert_array_equal(found, z.argmax(1))
+
+
+def norms() -> None:
+    """Scalars of a workgroup that every thread computes, with barriers only where one is needed."""
+    for text in (kernels.softmax(2, 1024), kernels.group_norm(2, 1024)):
+        program = compiled(text)
+        kernel = "".join(program.sources.values()).split('extern "C" __global__')[-1]
+        assert "threadIdx.x < 1" not in kernel
+        sizes = [x.shape for x in program.functions["main"].arguments]
+        program(*(whole(*size) for size in sizes))
 
 
 def matmul() -> None:

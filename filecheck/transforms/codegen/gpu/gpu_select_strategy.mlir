@@ -60,10 +60,9 @@ flow.executable @f {
   }
 }
 
-// Blocks of 128 x 128 would make 256 workgroups, which are two and a bit for each multiprocessor, so
-// that some have three; of a smaller product they would make one.
+// Blocks of 128 x 128 load each operand least often; a smaller product would be a single one of them.
 // CHECK-LABEL: func.func @contractions
-// CHECK:         group = 0 : i64, workgroup = [64 : i64, 64 : i64, 0 : i64], block = [64 : i64, 64 : i64, 4 : i64, 4 : i64, 16 : i64]
+// CHECK:         group = 0 : i64, workgroup = [128 : i64, 128 : i64, 0 : i64], block = [128 : i64, 128 : i64, 8 : i64, 8 : i64, 8 : i64]
 // CHECK:         group = 1 : i64, workgroup = [8 : i64, 64 : i64, 0 : i64], block = [8 : i64, 64 : i64, 1 : i64, 4 : i64, 32 : i64]
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (k, n)>

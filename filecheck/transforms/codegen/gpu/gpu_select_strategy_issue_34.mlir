@@ -79,3 +79,58 @@ flow.executable @product {
     }
   }
 }
+
+// A product with asynchronous copies has wide blocks if all of them are whole, and if the elements
+// of one operand at least are copied four at a time.
+// CHECK-LABEL: func.func @wide
+// CHECK:         block = [128 : i64, 256 : i64, 8 : i64, 16 : i64, 16 : i64], stages = 3 : i64
+// CHECK-LABEL: func.func @cut
+// CHECK:         block = [128 : i64, 128 : i64, 8 : i64, 8 : i64, 8 : i64]}
+// CHECK-LABEL: func.func @along_depth
+// CHECK:         block = [128 : i64, 128 : i64, 8 : i64, 8 : i64, 8 : i64]}
+#m = affine_map<(m, n, k) -> (m, k)>
+#n = affine_map<(m, n, k) -> (k, n)>
+#t = affine_map<(m, n, k) -> (n, k)>
+#o = affine_map<(m, n, k) -> (m, n)>
+flow.executable @p_wide {
+  builtin.module {
+    func.func @wide(%a: memref<4096x1024xf32>, %b: memref<1024x4096xf32>, %c: memref<4096x4096xf32>) {
+      linalg.generic {indexing_maps = [#m, #n, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<4096x1024xf32>, memref<1024x4096xf32>) outs(%c : memref<4096x4096xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+flow.executable @p_cut {
+  builtin.module {
+    func.func @cut(%a: memref<4096x1020xf32>, %b: memref<1020x4096xf32>, %c: memref<4096x4096xf32>) {
+      linalg.generic {indexing_maps = [#m, #n, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<4096x1020xf32>, memref<1020x4096xf32>) outs(%c : memref<4096x4096xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}
+flow.executable @p_along_depth {
+  builtin.module {
+    func.func @along_depth(%a: memref<4096x1024xf32>, %b: memref<4096x1024xf32>, %c: memref<4096x4096xf32>) {
+      linalg.generic {indexing_maps = [#m, #t, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %b : memref<4096x1024xf32>, memref<4096x1024xf32>) outs(%c : memref<4096x4096xf32>) {
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

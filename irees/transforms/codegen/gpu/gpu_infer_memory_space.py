@@ -23,32 +23,22 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.nvgpu import MBarrierCreateOp
-from irees.dialects.storage import is_allocation, is_on_stack, is_view
+from irees.dialects.storage import is_allocation, is_on_stack
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
 from irees.remarks import remark
 from irees.transforms.codegen.gpu.utils.segments import is_mapped
+from irees.transforms.codegen.gpu.utils.warps import put
 from irees.transforms.utils.shapes import element_bytes
 
 ALIGNMENT = 16
 """Alignment of buffers in shared memory, in bytes: the widest access of a thread."""
-
-
-def put(value: SSAValue, space: Attribute) -> None:
-    """Moves a buffer and all its views to a memory space."""
-    kind = value.type
-    assert isinstance(kind, MemRefType)
-    moved = MemRefType(kind.element_type, kind.shape, kind.layout, space)
-    views = [u.operation for u in value.uses if is_view(u.operation)]
-    Rewriter.replace_value_with_new_type(value, moved)
-    for view in views:
-        put(view.results[0], space)
 
 
 def shared_bytes(kind: MemRefType) -> int | None:
@@ -89,7 +79,7 @@ def place_buffers(workgroup: ForallOp, limit: int) -> None:
     for number, op in enumerate(found):
         kind = op.results[0].type
         assert isinstance(kind, MemRefType)
-        if is_in(op, AddressSpace.WORKGROUP):
+        if is_in(op, AddressSpace.WORKGROUP) or is_in(op, AddressSpace.PRIVATE):
             continue
         size = shared_bytes(kind)
         if size is None:

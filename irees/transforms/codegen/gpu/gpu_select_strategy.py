@@ -53,8 +53,10 @@ from irees.transforms.codegen.gpu.utils.attention_forms import why_no_warpgroups
 from irees.transforms.codegen.gpu.utils.blocking import (
     WARPGROUP_CANDIDATES,
     WARPGROUP_ROWS,
+    WIDE_CANDIDATE,
     AnyBlocking,
     AttentionBlocking,
+    Blocking,
     MatrixBlocking,
     WarpgroupBlocking,
     candidates_for,
@@ -68,7 +70,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     workgroups,
 )
 from irees.transforms.codegen.gpu.utils.boxes import boxes_of
-from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies
+from irees.transforms.codegen.gpu.utils.operands import why_no_thread_copies, why_not_wide
 from irees.transforms.codegen.gpu.utils.predictions import add_cycles
 from irees.transforms.codegen.gpu.utils.single_loads import why_no_single_loads
 from irees.transforms.codegen.gpu.utils.tiles import (
@@ -271,10 +273,14 @@ def why_not(
     assert isinstance(op, linalg.GenericOp)
     sizes, warpgroups = trips_of(member, tiles), isinstance(blocking, WarpgroupBlocking)
     most = machine.warpgroup_shared_bytes if warpgroups else shared
+    if blocking == WIDE_CANDIDATE:
+        most = machine.matrix_shared_bytes
     if (reason := fits(blocking, op, most)) is not None:
         return reason
     if isinstance(blocking, MatrixBlocking):
         return why_no_single_loads(op, blocking, sizes)
+    if isinstance(blocking, Blocking) and blocking == WIDE_CANDIDATE:
+        return why_not_wide(op, blocking, sizes)
     if not isinstance(blocking, WarpgroupBlocking):
         return None
     if machine.boxes and not isinstance(boxes_of(op, blocking, sizes), str):

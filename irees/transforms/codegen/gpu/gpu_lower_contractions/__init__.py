@@ -57,6 +57,7 @@ from irees.transforms.codegen.gpu.gpu_lower_contractions.matrix_contraction impo
 )
 from irees.transforms.codegen.gpu.utils.blocked_workgroups import Workgroup
 from irees.transforms.codegen.gpu.utils.blocking import (
+    WIDE_CANDIDATE,
     Blocking,
     MatrixBlocking,
     WarpgroupBlocking,
@@ -95,7 +96,8 @@ class GpuLowerContractionsPass(ModulePass):
             for inner in workgroup.structured_ops():
                 blocking, gpu = blocking_by_warps(inner), gpu_of(op)
                 matrix = isinstance(blocking, MatrixBlocking)
-                room = gpu.matrix_shared_bytes if matrix else gpu.shared_bytes
+                wide = matrix or blocking == WIDE_CANDIDATE
+                room = gpu.matrix_shared_bytes if wide else gpu.shared_bytes
                 reason = why_no_blocks(inner) or workgroup.why_not(inner, blocking, room)
                 if reason is not None:
                     remark("missed", self.name, inner, reason)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i32
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp, ShuffleOp
@@ -21,7 +21,7 @@ from irees.transforms.codegen.gpu.utils.segments import threads
 from irees.transforms.codegen.gpu.utils.tiles import WARP, column_loop
 from irees.transforms.utils.combiners import COMBINERS
 from irees.transforms.utils.lanes import Kind, Lane, NotVectorizableError, materialize, vector_of
-from irees.transforms.utils.loops import for_loop, if_both, if_else
+from irees.transforms.utils.loops import LoopBody, for_loop, if_both, if_else
 from irees.transforms.utils.shapes import IndexBuilder, Size, delinearize
 
 Ivs = dict[int, Size]
@@ -42,6 +42,8 @@ class Reduction:
         self.sizes = points.sizes(at)
         self.folds.open(self.sizes, at)
         self.serial, points.block = Points(self.op), self.folds.block
+        if not self.folds.is_selection:
+            ignore_signed_zeros(self.folds.combiners)
         results = at.product([self.sizes[loop] for loop in points.parallel])
         columns = column_loop(self.op)
         if not isinstance(results, int) or (columns is None and results >= self.count // WARP):
@@ -98,7 +100,7 @@ class Reduction:
         loops, whole, neutral = self.points.reduction, list(self.sizes), self.folds.neutral(at)
         whole[axis] = at.floordiv(whole[axis], lanes)
         total = at.product([whole[x] for x in loops])
-        body, number, b = for_loop(at, first, total, step, neutral)
+        body, number, b = strided_loop(at, first, total, step, neutral)
         place = {**ivs, **delinearize(number, loops, whole, b)}
         place[axis] = b.mul(place[axis], lanes)
         return body(self._one_by_one(body.arguments, place, axis, lanes, b))
@@ -126,7 +128,7 @@ class Reduction:
             for n in self.folds.neutral(at)
         ]
         total = at.product([whole[x] for x in loops])
-        body, number, b = for_loop(at, first, total, step, neutral)
+        body, number, b = strided_loop(at, first, total, step, neutral)
         try:
             place = {**ivs, **delinearize(number, loops, whole, b)}
             place[axis] = b.mul(place[axis], lanes)
@@ -243,6 +245,32 @@ class Reduction:
             points.write(number, value, ivs, at)
         if in_order is not None:
             close()
+
+
+def ignore_signed_zeros(combiners: Sequence[Operation]) -> None:
+    """
+    Sets `nsz` on maxima and minima: of 0 and -0 the result is the one that comes first, and the
+    order of the elements is changed.
+    """
+    for op in combiners:
+        if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
+            op.properties["fastmath"] = arith.FastMathFlagsAttr(
+                [arith.FastMathFlag.NO_SIGNED_ZEROS]
+            )
+
+
+def strided_loop(
+    at: IndexBuilder, first: Size, total: Size, step: int, carried: Sequence[SSAValue]
+) -> tuple[LoopBody, Size, IndexBuilder]:
+    """
+    Opens a loop over every `step`th number from `first`, which is less than `step`, to `total`;
+    returns its body, the number, and a builder. Its trip count is a constant where that is known:
+    the compiler then unrolls it and moves its loads up.
+    """
+    if not isinstance(total, int) or total % step:
+        return for_loop(at, first, total, step, carried)
+    body, turn, b = for_loop(at, 0, total // step, 1, carried)
+    return body, b.add(b.mul(turn, step), first), b
 
 
 def _is_zero(value: Size, at: IndexBuilder) -> SSAValue:

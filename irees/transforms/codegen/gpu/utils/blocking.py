@@ -199,7 +199,7 @@ AnyBlocking = Blocking | MatrixBlocking | WarpgroupBlocking
 def may_share(blocking: AnyBlocking, gpu: GpuFacts, *, cut: bool) -> bool:
     """Whether a thread has enough registers for shared tiles, with partial last tiles if `cut`."""
     if not isinstance(blocking, WarpgroupBlocking):
-        return True
+        return blocking != WIDE_CANDIDATE
     return blocking.sharing_registers(cut=cut) <= gpu.registers_per_thread
 
 
@@ -265,15 +265,30 @@ def has_matrix_form(
 CANDIDATES = tuple(Blocking(*block) for block in NVIDIA.simt_blocks)
 """SIMT candidates, from the least operand traffic to the most workgroups."""
 
+WIDE_CANDIDATE = Blocking(*NVIDIA.simt_wide_block)
+"""The candidate whose sums leave few registers for addresses (see `why_not_wide`)."""
+
 
 def candidates_for(op: linalg.GenericOp, *, asynchronous: bool) -> tuple[Blocking, ...]:
-    """Returns the candidates for an op; multi-stage ones too if operands need no widening."""
+    """
+    Returns the candidates for an op. If operands need no widening, products also have the wide one,
+    and convolutions those with several stages: on an H200 other products were slower with stages.
+    """
     parts = multiply_add(op)
     assert parts is not None
     *_, output = element_kinds(op, parts)
     if not asynchronous or parts.widen_lhs or parts.widen_rhs or lane_bytes(output) < 4:
         return CANDIDATES
+    if is_product(op):
+        return (WIDE_CANDIDATE, *CANDIDATES)
     return tuple(c for each in CANDIDATES for c in (replace(each, stages=NVIDIA.stages), each))
+
+
+def is_product(op: linalg.GenericOp) -> bool:
+    """Whether the rows, the columns and the reduction of a contraction are one loop each."""
+    parts = multiply_add(op)
+    assert parts is not None
+    return all(len(loops) == 1 for loops in (*(x for _, x in sides(op)), roles(op, parts).k))
 
 
 ATTENTION_BLOCKING = Blocking(*NVIDIA.attention_block)

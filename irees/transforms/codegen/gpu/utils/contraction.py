@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.dialects.builtin import MemRefType, UnitAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import element_kinds, multiply_add, roles
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr, BarrierOp
+from irees.dialects.upstream.scf import UNROLL
 from irees.transforms.codegen.common.utils.rows import load
 from irees.transforms.codegen.common.utils.surroundings import (
     Neighbour,
@@ -24,7 +25,12 @@ from irees.transforms.codegen.common.utils.surroundings import (
     find_consumer,
     has_vector_form,
 )
-from irees.transforms.codegen.gpu.utils.blocking import PADDING_BYTES, Blocking, sides
+from irees.transforms.codegen.gpu.utils.blocking import (
+    PADDING_BYTES,
+    WIDE_CANDIDATE,
+    Blocking,
+    sides,
+)
 from irees.transforms.codegen.gpu.utils.operands import Side, choose_access
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
 from irees.transforms.codegen.gpu.utils.segments import threads
@@ -162,6 +168,9 @@ class Contraction:
         whole = isinstance(self.total, int) and self.total % blocking.depth == 0
         depth = blocking.depth if whole else at.minimum(blocking.depth, at.sub(self.total, first))
         inner, step, c = for_loop(at, 0, depth, 1, sums)
+        if blocking == WIDE_CANDIDATE:
+            # Few warps are resident: the loads of the next step must overlap this step's products.
+            inner.loop.attributes[UNROLL] = UnitAttr()
         return inner(self._multiply(inner.arguments, step, c))
 
     def _tile(self, side: Side, at: IndexBuilder) -> SSAValue:

@@ -15,8 +15,15 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from irees.analysis.contractions import element_kinds, multiply_add, roles
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.storage import root
-from irees.transforms.codegen.gpu.utils.blocking import AnyBlocking, WarpgroupBlocking, sides
+from irees.targets.nvidia import NVIDIA
+from irees.transforms.codegen.gpu.utils.blocking import (
+    AnyBlocking,
+    Blocking,
+    WarpgroupBlocking,
+    sides,
+)
 from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES, Points
+from irees.transforms.utils.lanes import lane_bytes
 from irees.transforms.utils.shapes import Size
 
 
@@ -105,4 +112,30 @@ def why_no_thread_copies(
     most = gpu_of(op).registers_per_thread
     if (needed := blocking.registers(size, cut)) > most:
         return f"needs {needed} registers for a partial last tile; the limit is {most}"
+    return None
+
+
+def why_not_wide(op: linalg.GenericOp, blocking: Blocking, trips: Sequence[int]) -> str | None:
+    """
+    Returns why the copies of a wide block of a product would need an address register each, or
+    None. `trips` are the trip counts (-1: dynamic).
+    """
+    parts, points = multiply_add(op), Points(op)
+    assert parts is not None
+    *_, element = element_kinds(op, parts)
+    size, depth = lane_bytes(element), roles(op, parts).k
+    found, copies = sides(op), 0
+    for (operand, loops), extent in zip(found, (blocking.rows, blocking.columns), strict=True):
+        if trips[loops[0]] < 0 or trips[loops[0]] % extent or trips[depth[0]] % blocking.depth:
+            return "a tile is partial"
+        side = Side(operand, loops, extent, ())
+        choose_access(side, points, depth, list(trips), size, blocking)
+        if not is_outside(op, side):
+            return "an operand is computed by the workgroup"
+        if not side.along_depth and side.lanes * size < ACCESS_BYTES:
+            return f"an operand cannot be copied {ACCESS_BYTES} bytes at a time"
+        lanes = 1 if side.along_depth else side.lanes
+        copies += extent * blocking.depth // lanes // blocking.threads
+    if copies > NVIDIA.wide_copies:
+        return f"{copies} copies per thread; the limit is {NVIDIA.wide_copies}"
     return None

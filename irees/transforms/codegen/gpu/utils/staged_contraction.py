@@ -20,6 +20,7 @@ from irees.dialects.nvgpu import (
 )
 from irees.dialects.upstream.gpu import BarrierOp
 from irees.targets.nvidia import NVIDIA
+from irees.transforms.codegen.gpu.utils.blocking import WIDE_CANDIDATE
 from irees.transforms.codegen.gpu.utils.contraction import Access, Contraction, Indices
 from irees.transforms.codegen.gpu.utils.operands import is_outside
 from irees.transforms.utils.lanes import lane_bytes
@@ -43,7 +44,9 @@ class StagedContraction(Contraction):
         ):
             return 1
         elements = [s.extent * self.blocking.depth // w for s, w in zip(self.sides, widths)]
-        if sum(n // self.blocking.threads for n in elements) > NVIDIA.copies_per_thread:
+        wide = self.blocking == WIDE_CANDIDATE
+        most = NVIDIA.wide_copies if wide else NVIDIA.copies_per_thread
+        if sum(n // self.blocking.threads for n in elements) > most:
             return 1
         for side, width in zip(self.sides, widths, strict=True):
             side.lanes = width

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from irees.dialects.nvvm import MATCHED_BITS, MatchSyncOp, SyncWarpOp
+from irees.dialects.storage import is_view
 from irees.dialects.upstream.gpu import AddressSpace, AddressSpaceAttr
 from irees.dialects.upstream.scf import UNROLL
 from irees.transforms.codegen.common.utils.rows import as_type
@@ -109,3 +111,14 @@ def resized(value: SSAValue, kind: IntegerType, at: IndexBuilder) -> SSAValue:
         return value
     change = arith.ExtUIOp if have < wanted else arith.TruncIOp
     return at.insert(change(value, kind)).results[0]
+
+
+def put(value: SSAValue, space: Attribute) -> None:
+    """Moves a buffer and all its views to a memory space."""
+    kind = value.type
+    assert isinstance(kind, MemRefType)
+    moved = MemRefType(kind.element_type, kind.shape, kind.layout, space)
+    views = [u.operation for u in value.uses if is_view(u.operation)]
+    Rewriter.replace_value_with_new_type(value, moved)
+    for view in views:
+        put(view.results[0], space)

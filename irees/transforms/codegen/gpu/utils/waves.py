@@ -26,6 +26,7 @@ from irees.transforms.codegen.gpu.utils.blocking import (
     MatrixBlocking,
     WarpgroupBlocking,
 )
+from irees.transforms.codegen.gpu.utils.points import ACCESS_BYTES
 from irees.transforms.codegen.gpu.utils.tiles import WARP
 
 
@@ -63,8 +64,10 @@ def step_of(blocking: AnyBlocking, element_bytes: int, gpu: GpuFacts) -> Step:
         lines = blocking.warp_rows + blocking.warp_columns
         read = slices * NVIDIA.fragment_bytes * lines * blocking.threads / WARP
     else:
-        busy = points / NVIDIA.simt_rate
         sums = blocking.thread_rows * blocking.thread_columns
+        operands = (blocking.thread_rows + blocking.thread_columns) * element_bytes
+        loads = NVIDIA.simt_load * operands / ACCESS_BYTES
+        busy = points / NVIDIA.simt_lanes * (1 + loads / sums)
         latency = blocking.depth * (NVIDIA.shared_latency + NVIDIA.multiply_latency * sums)
         # A warp has one row of lanes, or two, which read the same columns.
         lines = blocking.thread_rows + WARP / 2 * blocking.thread_columns
