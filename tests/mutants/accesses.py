@@ -571,4 +571,12 @@ MUTANTS = (
         "written <= scalars",
         ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
     ),
+    Mutant(
+        "A276",
+        "a constant is forwarded into a loop that replaces it",
+        "irees/transforms/codegen/gpu/gpu_replicate_scalars.py",
+        " if b in buffers and b not in inner])",
+        " if b in buffers])",
+        ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
+    ),
 )

@@ -106,3 +106,34 @@ func.func @lane(%x: memref<128xf32>, %y: memref<1024xf32>) {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// A store inside of a loop changes what the loads of later iterations find.
+// CHECK-LABEL: func.func @in_turns
+// CHECK:         %[[S:.*]] = memref.alloca() : memref<1xf32>
+// CHECK:         scf.for
+// CHECK:           memref.load %[[S]]
+// CHECK:           memref.store %{{.*}}, %[[S]]
+func.func @in_turns(%x: memref<8xf32>, %y: memref<1024xf32>) {
+  scf.forall (%b) in (1) {
+    %s = memref.alloca() : memref<1xf32>
+    %0 = arith.constant 0 : index
+    %1 = arith.constant 1 : index
+    %8 = arith.constant 8 : index
+    scf.forall (%t) in (1) {
+      %c = arith.constant 0.0 : f32
+      memref.store %c, %s[%0] : memref<1xf32>
+      scf.for %i = %0 to %8 step %1 {
+        %c1 = memref.load %s[%0] : memref<1xf32>
+        %v = memref.load %x[%i] : memref<8xf32>
+        %w = arith.addf %c1, %v : f32
+        memref.store %w, %s[%0] : memref<1xf32>
+      }
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+    gpu.barrier
+    scf.forall (%t) in (1024) {
+      %v = memref.load %s[%0] : memref<1xf32>
+      memref.store %v, %y[%t] : memref<1024xf32>
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -153,18 +153,27 @@ def forward_constants(block: Block, buffers: Sequence[SSAValue]) -> None:
     """store %c, %s ; ... ; load %s  =>  store %c, %s ; ... ; %c, in loops of one thread"""
     known: dict[SSAValue, arith.ConstantOp] = {}
     for loop in block.ops:
-        alone = isinstance(loop, ForallOp) and is_of_one_thread(loop)
-        for op in list(loop.walk()):
-            buffer = accessed(op)
-            if buffer is None or (buffer := root(buffer)) not in buffers:
-                continue
-            value = op.operands[0].owner
-            if loaded(op) is None:
-                known.pop(buffer, None)
-                if alone and op.parent_op() is loop and isinstance(value, arith.ConstantOp):
-                    known[buffer] = value
-            elif alone and buffer in known and op.results[0].type == known[buffer].result.type:
+        accesses = [(o, root(b)) for o in loop.walk() if (b := accessed(o)) is not None]
+        # A store of an op inside of the loop may precede its loads: those of a later iteration.
+        inner = {b for o, b in accesses if loaded(o) is None and o.parent_op() is not loop}
+        for buffer in inner:
+            known.pop(buffer, None)
+        if isinstance(loop, ForallOp) and is_of_one_thread(loop):
+            forward(known, [(o, b) for o, b in accesses if b in buffers and b not in inner])
+
+
+def forward(
+    known: dict[SSAValue, arith.ConstantOp], accesses: Sequence[tuple[Operation, SSAValue]]
+) -> None:
+    """Replaces the loads of known constants, in order; records what is stored."""
+    for op, buffer in accesses:
+        if loaded(op) is not None:
+            if buffer in known and op.results[0].type == known[buffer].result.type:
                 Rewriter.replace_op(op, known[buffer].clone())
+            continue
+        known.pop(buffer, None)
+        if isinstance(value := op.operands[0].owner, arith.ConstantOp):
+            known[buffer] = value
 
 
 def scalars_of(workgroup: ForallOp, buffers: Sequence[SSAValue]) -> dict[SSAValue, set[ForallOp]]:
