@@ -575,8 +575,16 @@ MUTANTS = (
         "A276",
         "a constant is forwarded into a loop that replaces it",
         "irees/transforms/codegen/gpu/gpu_replicate_scalars.py",
-        " if b in buffers and b not in inner])",
+        " if b in buffers and b not in changed])",
         " if b in buffers])",
+        ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
+    ),
+    Mutant(
+        "A277",
+        "a constant is forwarded past the stores of several threads",
+        "irees/transforms/codegen/gpu/gpu_replicate_scalars.py",
+        "not (alone and o.parent_op() is loop)",
+        "o.parent_op() is not loop",
         ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
     ),
 )

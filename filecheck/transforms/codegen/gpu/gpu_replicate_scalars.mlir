@@ -137,3 +137,30 @@ func.func @in_turns(%x: memref<8xf32>, %y: memref<1024xf32>) {
   } {mapping = [#gpu.block<linear_dim_0>]}
   return
 }
+
+// So does a store of another thread.
+// CHECK-LABEL: func.func @by_others
+// CHECK:         %[[S:.*]] = memref.alloca() : memref<1xf32>
+// CHECK:         scf.forall (%{{.*}}) in (1) {
+// CHECK-NEXT:      memref.load %[[S]]
+func.func @by_others(%x: memref<2xf32>) {
+  scf.forall (%b) in (1) {
+    %s = memref.alloca() : memref<1xf32>
+    %0 = arith.constant 0 : index
+    scf.forall (%t) in (1) {
+      %c = arith.constant 0.0 : f32
+      memref.store %c, %s[%0] : memref<1xf32>
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+    gpu.barrier
+    scf.forall (%t) in (2) {
+      %c = arith.constant 1.0 : f32
+      memref.store %c, %s[%0] : memref<1xf32>
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+    gpu.barrier
+    scf.forall (%t) in (1) {
+      %v = memref.load %s[%0] : memref<1xf32>
+      memref.store %v, %x[%t] : memref<2xf32>
+    } {mapping = [#gpu.thread<linear_dim_0>]}
+  } {mapping = [#gpu.block<linear_dim_0>]}
+  return
+}

@@ -154,12 +154,15 @@ def forward_constants(block: Block, buffers: Sequence[SSAValue]) -> None:
     known: dict[SSAValue, arith.ConstantOp] = {}
     for loop in block.ops:
         accesses = [(o, root(b)) for o in loop.walk() if (b := accessed(o)) is not None]
+        alone = isinstance(loop, ForallOp) and is_of_one_thread(loop)
         # A store of an op inside of the loop may precede its loads: those of a later iteration.
-        inner = {b for o, b in accesses if loaded(o) is None and o.parent_op() is not loop}
-        for buffer in inner:
+        changed = {
+            b for o, b in accesses if loaded(o) is None and not (alone and o.parent_op() is loop)
+        }
+        for buffer in changed:
             known.pop(buffer, None)
-        if isinstance(loop, ForallOp) and is_of_one_thread(loop):
-            forward(known, [(o, b) for o, b in accesses if b in buffers and b not in inner])
+        if alone:
+            forward(known, [(o, b) for o, b in accesses if b in buffers and b not in changed])
 
 
 def forward(
