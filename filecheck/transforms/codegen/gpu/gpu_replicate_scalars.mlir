@@ -141,8 +141,8 @@ func.func @in_turns(%x: memref<8xf32>, %y: memref<1024xf32>) {
 // So does a store of another thread.
 // CHECK-LABEL: func.func @by_others
 // CHECK:         %[[S:.*]] = memref.alloca() : memref<1xf32>
-// CHECK:         scf.forall (%{{.*}}) in (1) {
-// CHECK-NEXT:      memref.load %[[S]]
+// CHECK:         scf.forall (%{{.*}}) in (2) {
+// CHECK:         memref.load %[[S]]
 func.func @by_others(%x: memref<2xf32>) {
   scf.forall (%b) in (1) {
     %s = memref.alloca() : memref<1xf32>
