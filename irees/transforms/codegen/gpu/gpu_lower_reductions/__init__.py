@@ -9,13 +9,18 @@ of a warp; partial results of several warps are combined in shared memory.
   =>
     scf.forall (%t) in (128) {
       scf.for %p = %t / 32 to 4 step 4 {
-        %v = scf.for %r = %t mod 32 to 256 step 32 iter_args(%a = 0) { addf %a, %x[%p, 4 * %r] }
+        %v = scf.for %i = 0 to 8 step 1 iter_args(%a = 0) {
+          addf %a, %x[%p, 4 * (32 * %i + %t mod 32)]
+        }
         %0 = vector.reduction <add>, %v
         %1 = addf %0, (gpu.shuffle xor %0, 16) ; ...
         scf.if (%t mod 32 == 0) { store addf(%s[%p], %5), %s[%p] }
       }
     } {mapping = [#gpu.thread<linear_dim_0>]}
     gpu.barrier
+
+A trip count that is known is a constant, so that the compiler unrolls the loop and moves its loads
+up. Maxima and minima may return either of 0 and -0 (`nsz`), since their order changes.
 
 If results, not reduced elements, are contiguous (a column sum, a vector-matrix product), adjacent
 threads reduce adjacent results, so their reads are coalesced. Groups of threads take the steps of
