@@ -161,8 +161,8 @@ def _peers(results: Results) -> list[str]:
     whys = (m["iree"].get("why", "") for m in results.values() if "iree" in m)
     text = (
         f"Inductor ran {ran[0]} of the models and IREE {ran[1]}, in the order of a hash of their "
-        "names (`zoo.py --mode peers`); a model that takes a peer more than 90 s on this machine is "
-        "left out. Inductor's second call is compared, as that of irees is. IREE gets the program "
+        "names (`zoo.py --mode peers`); a model that takes a peer more than 90 to 150 s on this "
+        "machine is left out. Inductor's second call is compared, as that of irees is. IREE gets the program "
         "that irees exports, through torch-mlir's importer for `torch.export`; of its errors "
         f"{sum('state mapping' in why for why in whys)} are the importer's on a buffer that is not "
         "saved with the model."
