@@ -8,7 +8,7 @@ of a plug-in answer by their interface (`irees.interfaces`). MLIR: `ViewLikeOpIn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -102,6 +102,15 @@ def root(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer, OpResult) and is_view(buffer.op):
         buffer = buffer.op.operands[0]
     return buffer
+
+
+def users(buffer: SSAValue) -> Iterator[Operation]:
+    """Yields the users of a buffer and of its views, without the views."""
+    for use in buffer.uses:
+        if is_view(use.operation):
+            yield from users(use.operation.results[0])
+        else:
+            yield use.operation
 
 
 @dataclass(frozen=True)

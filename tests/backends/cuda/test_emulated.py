@@ -266,6 +266,25 @@ def test_every_blocking_gives_the_same_bits(block, monkeypatch):
     np.testing.assert_array_equal(program(a, b, c), a @ b + c)
 
 
+@pytest.mark.parametrize("element", ["f32", "i32"])
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 256, 16), (256, 256, 48), (128, 512, 32)])
+def test_wide_blocks(m, n, k, element, monkeypatch):
+    """Fewer steps of the reduction than stages, and more; with a bias."""
+    from irees.transforms.codegen.gpu import gpu_select_strategy
+    from irees.transforms.codegen.gpu.utils.blocking import WIDE_CANDIDATE
+
+    monkeypatch.setattr(gpu_select_strategy, "candidates_for", lambda *_, **__: (WIDE_CANDIDATE,))
+    program = irees.compile(
+        irees.import_mlir(kernels.matmul(m, n, k, element)), target=TARGET, opt_level=1
+    )
+    text = "".join(program.sources.values())
+    assert "irees_copies_wait<" in text
+    assert "IREES_UNROLL\n" in text
+    dtype = {"f32": np.float32, "i32": np.int32}[element]
+    a, b, c = (whole(*size).astype(dtype) for size in ((m, k), (k, n), (n,)))
+    np.testing.assert_array_equal(program(a, b, c), a @ b + c)
+
+
 MATRIX_BLOCKS = [
     [256, 128, 64, 64, 32, 3], [128, 128, 64, 32, 32, 3], [128, 128, 64, 32, 32, 1],
     [64, 64, 32, 32, 32, 4], [64, 64, 32, 32, 32, 1], [32, 32, 16, 16, 32, 4],

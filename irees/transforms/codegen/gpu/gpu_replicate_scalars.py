@@ -27,7 +27,7 @@ IREE distributes such ops the same way: a thread-level tile of size 1 is compute
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -41,10 +41,10 @@ from irees.dialects.storage import (
     accessed,
     is_allocation,
     is_on_stack,
-    is_view,
     loaded,
     root,
     stored,
+    users,
 )
 from irees.dialects.upstream.gpu import (
     AddressSpace,
@@ -79,19 +79,10 @@ def is_of_one_thread(loop: ForallOp) -> bool:
     return isinstance(bounds, DenseArrayBase) and list(bounds.get_values()) == [1]
 
 
-def accesses_of(buffer: SSAValue) -> Iterator[Operation]:
-    """Yields the users of a buffer and of its views, without the views."""
-    for use in buffer.uses:
-        if is_view(use.operation):
-            yield from accesses_of(use.operation.results[0])
-        else:
-            yield use.operation
-
-
 def writers_of(buffer: SSAValue) -> set[ForallOp] | None:
     """Returns the loops of one thread that store to a scalar buffer; None if it has other uses."""
     found: set[ForallOp] = set()
-    for op in accesses_of(buffer):
+    for op in users(buffer):
         loop = thread_loop(op)
         if loop is None or (loaded(op) is None and stored(op) is None):
             return None

@@ -25,7 +25,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from irees.dialects.storage import is_allocation, is_view, loaded, root
+from irees.dialects.storage import is_allocation, is_view, loaded, root, users
 from irees.targets.common import COMMON
 from irees.transforms.utils.lanes import (
     Kind,
@@ -250,14 +250,7 @@ def is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
     buffer = root(output)
     if not is_allocation(buffer.owner):
         return True
-    views, uses = [buffer], []
-    while views:
-        for use in views.pop().uses:
-            if is_view(use.operation):
-                views.append(use.operation.results[0])
-            else:
-                uses.append(use.operation)
-    return any(user not in known for user in uses)
+    return any(user not in known for user in users(buffer))
 
 
 def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:

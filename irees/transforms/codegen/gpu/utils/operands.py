@@ -79,6 +79,24 @@ def is_outside(op: linalg.GenericOp, side: Side) -> bool:
     return isinstance(root(op.operands[side.operand]), BlockArgument)
 
 
+def sides_of(
+    op: linalg.GenericOp, blocking: AnyBlocking, trips: Sequence[int], element_bytes: int
+) -> tuple[Side, Side]:
+    """Returns the rows and the columns with their accesses; `trips` are trip counts or -1."""
+    parts, points = multiply_add(op), Points(op)
+    assert parts is not None
+    # None stands for a dynamic trip count.
+    sizes: list[Size] = [None if trip < 0 else trip for trip in trips]  # type: ignore[list-item]
+    (rows, row_loops), (columns, column_loops) = sides(op)
+    found = (
+        Side(rows, row_loops, blocking.rows, ()),
+        Side(columns, column_loops, blocking.columns, ()),
+    )
+    for side in found:
+        choose_access(side, points, roles(op, parts).k, sizes, element_bytes, blocking)
+    return found
+
+
 def why_no_thread_copies(
     op: linalg.GenericOp, blocking: WarpgroupBlocking, trips: Sequence[int]
 ) -> str | None:
@@ -86,27 +104,23 @@ def why_no_thread_copies(
     Returns why the threads cannot copy the operands for `wgmma`, or None. `trips` are the trip
     counts (-1: dynamic).
     """
-    parts, points = multiply_add(op), Points(op)
+    parts = multiply_add(op)
     assert parts is not None
     narrow, *_ = element_kinds(op, parts)
     size, depth = getattr(narrow, "bitwidth", 16) // 8, roles(op, parts).k
     if size != 2:
         return f"no wgmma for {narrow}"
-    # None stands for a dynamic trip count.
-    sizes: list[Size] = [None if trip < 0 else trip for trip in trips]  # type: ignore[list-item]
-    extents = (blocking.rows, blocking.columns)
-    found = [Side(x, loops, n, ()) for (x, loops), n in zip(sides(op), extents, strict=True)]
     cut = 0
-    for side, name in zip(found, ("rows", "columns"), strict=True):
-        choose_access(side, points, depth, sizes, size, blocking)
+    # Columns are also bounds-checked at the stores.
+    names = (("rows", 1), ("columns", 2))
+    for side, (name, checks) in zip(sides_of(op, blocking, trips, size), names, strict=True):
         if not is_outside(op, side):
             return f"the operand of the {name} is computed by the workgroup"
         if side.lanes == 1:
             return f"the operand of the {name} cannot be copied 4 bytes at a time"
         counts = [trips[loop] for loop in side.loops]
         if min(counts) < 0 or prod(counts) % side.extent:
-            # Columns are also bounds-checked at the stores.
-            cut += side.extent * (2 if side is found[1] else 1)
+            cut += side.extent * checks
     if min(trips[loop] for loop in depth) < 0:
         return "the length of the reduction is dynamic"
     most = gpu_of(op).registers_per_thread
@@ -120,22 +134,20 @@ def why_not_wide(op: linalg.GenericOp, blocking: Blocking, trips: Sequence[int])
     Returns why the copies of a wide block of a product would need an address register each, or
     None. `trips` are the trip counts (-1: dynamic).
     """
-    parts, points = multiply_add(op), Points(op)
+    parts = multiply_add(op)
     assert parts is not None
     *_, element = element_kinds(op, parts)
-    size, depth = lane_bytes(element), roles(op, parts).k
-    found, copies = sides(op), 0
-    for (operand, loops), extent in zip(found, (blocking.rows, blocking.columns), strict=True):
-        if trips[loops[0]] < 0 or trips[loops[0]] % extent or trips[depth[0]] % blocking.depth:
+    size, (depth,), copies = lane_bytes(element), roles(op, parts).k, 0
+    for side in sides_of(op, blocking, trips, size):
+        (loop,) = side.loops
+        if trips[loop] < 0 or trips[loop] % side.extent or trips[depth] % blocking.depth:
             return "a tile is partial"
-        side = Side(operand, loops, extent, ())
-        choose_access(side, points, depth, list(trips), size, blocking)
         if not is_outside(op, side):
             return "an operand is computed by the workgroup"
         if not side.along_depth and side.lanes * size < ACCESS_BYTES:
             return f"an operand cannot be copied {ACCESS_BYTES} bytes at a time"
         lanes = 1 if side.along_depth else side.lanes
-        copies += extent * blocking.depth // lanes // blocking.threads
+        copies += side.extent * blocking.depth // lanes // blocking.threads
     if copies > NVIDIA.wide_copies:
         return f"{copies} copies per thread; the limit is {NVIDIA.wide_copies}"
     return None
