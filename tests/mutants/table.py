@@ -471,7 +471,7 @@ MUTANTS = (
         "S7e",
         "what others read is not stored when a consumer takes it from registers",
         SURROUNDINGS,
-        "    return any(user not in known for user in uses)\n",
+        "    return any(user not in known for user in users(buffer))\n",
         "    return False\n",
         SURROUNDINGS_TESTS,
     ),
