@@ -131,6 +131,9 @@ def gain(conv: Convolution, lanes: int) -> float:
     written = prod(conv.ranges[d] for d in indexing[2].used_dims() - points)
     tiles = prod(conv.tiles)
     products = batch * tiles * conv.window**2 * inner / lanes
-    moved = CPU.winograd_transform * conv.window**2 * tiles * (read + written) / lanes
+    # Lanes are channels: transforms of pixels along the lanes gather elements one at a time.
+    sides = ((indexing[conv.image], read), (indexing[2], written))
+    vectors = sum(n / (1 if m.results[-1].used_dims() & points else lanes) for m, n in sides)
+    moved = CPU.winograd_transform * conv.window**2 * tiles * vectors
     filters = conv.window**2 * inner * 4 / CPU.filter_bandwidth
     return batch * pixels * TAPS**2 * inner / lanes / (max(products, filters) + moved)
