@@ -122,8 +122,9 @@ FUSION = """
     sort-out-of-place fold-unit-extent-dims bubble-up-extract-slices compute-extracted-elements
     fold-constants fold-constant-gathers sink-reshapes fuse-elementwise-ops
     tabulate-index-expressions fold-constants fold-reciprocals fold-affine-epilogues
-    propagate-blocked-layouts convert-conv2d-to-winograd pack-constant-operands split-reductions
-    split-sorts widen-half-arith canonicalize cse merge-variance-passes fuse-sibling-reductions
+    propagate-blocked-layouts convert-conv2d-to-winograd split-windows pack-constant-operands
+    split-reductions split-sorts widen-half-arith canonicalize cse merge-variance-passes
+    fuse-sibling-reductions
 """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
@@ -287,7 +288,7 @@ OPTIONAL = frozenset(
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-warpgroup-contractions
     irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
     irees-gpu-replicate-scalars irees-gpu-eliminate-barriers irees-gpu-stream-k
-    irees-split-reductions irees-split-sorts irees-sort-out-of-place
+    irees-split-windows irees-split-reductions irees-split-sorts irees-sort-out-of-place
     irees-tabulate-index-expressions irees-bubble-up-extract-slices irees-collapse-dimensions
     """.split()
 )

@@ -316,7 +316,7 @@ def pixels_are_right(program) -> bool:
 
 
 TILES = """
-func.func @main(%x: tensor<16x18x18xf32>) -> tensor<16x16x16xf32> {
+func.func @main(%x: tensor<18x18x16xf32>) -> tensor<16x16x16xf32> {
   %zero = arith.constant 0.0 : f32
   %w = arith.constant dense<WEIGHT> : tensor<16x16x3x3xf32>
   %e = tensor.empty() : tensor<16x16x16xf32>
@@ -327,15 +327,17 @@ CONVOLUTION
 }
 """
 TILE_FILTER = np.arange(16 * 144, dtype=np.float32).reshape(16, 16, 3, 3) % 5 - 2
-TILES = TILES.replace("CONVOLUTION", convolution("16x18x18", "16x16x3x3", "16x16x16"))
+TILES = TILES.replace("CONVOLUTION", convolution("18x18x16", "16x16x3x3", "16x16x16"))
+TILES = TILES.replace("-> (k, h + y, w + x)>", "-> (h + y, w + x, k)>")
+TILES = TILES.replace("-> (c, h, w)>", "-> (h, w, c)>")
 TILES = TILES.replace("WEIGHT", str(TILE_FILTER.tolist()))
 
 
 def tiles_are_right(program) -> bool:
     """Sums of 144 products of at most 6 * 2, of which transforms lose some bits."""
-    x = np.arange(16 * 324, dtype=np.float32).reshape(16, 18, 18) % 7
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
-    wanted = np.einsum("khwyx,ckyx->chw", windows, TILE_FILTER)
+    x = np.arange(16 * 324, dtype=np.float32).reshape(18, 18, 16) % 7
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (0, 1))
+    wanted = np.einsum("hwkyx,ckyx->hwc", windows, TILE_FILTER)
     return np.abs(program(x) - wanted).max() <= 64 * 2.0**-23 * 144 * 12
 
 
@@ -772,7 +774,33 @@ def images_are_right(program) -> bool:
     return np.array_equal(program(x), x.sum((2, 3)))
 
 
+WINDOWS = """
+#image = affine_map<(c, h, w, y, x) -> (c, h + y, w + x)>
+#window = affine_map<(c, h, w, y, x) -> (y, x)>
+#out = affine_map<(c, h, w, y, x) -> (c, h, w)>
+func.func @main(%x: tensor<4x9x10xf32>) -> tensor<4x5x8xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %k = tensor.empty() : tensor<5x3xf32>
+  %e = tensor.empty() : tensor<4x5x8xf32>
+  %f = linalg.fill ins(%low : f32) outs(%e : tensor<4x5x8xf32>) -> tensor<4x5x8xf32>
+  %r = linalg.generic {indexing_maps = [#image, #window, #out], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %k : tensor<4x9x10xf32>, tensor<5x3xf32>) outs(%f : tensor<4x5x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.maximumf %c, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<4x5x8xf32>
+  return %r : tensor<4x5x8xf32>
+}
+"""
+
+
+def windows_are_right(program) -> bool:
+    x = np.arange(360, dtype=np.float32).reshape(4, 9, 10) * 37 % 101
+    windows = np.lib.stride_tricks.sliding_window_view(x, (5, 3), (1, 2))
+    return np.array_equal(program(x), windows.max((-2, -1)))
+
+
 PROGRAMS = {
+    "windows": (WINDOWS, windows_are_right),
     "images": (IMAGES, images_are_right),
     "parts": (PARTS, parts_are_right),
     "resampled": (RESAMPLED, resampled_is_right),

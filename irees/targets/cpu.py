@@ -278,6 +278,11 @@ class CpuCosts:
     winograd_gain: float = cost(1.15, "1", "guess")
     """Ratio of estimated cycles at which the Winograd form pays off."""
 
+    strided_read: float = cost(
+        2.0, "1", "derived: 2 loads, a permutation, the op; else 1 load, the op"
+    )
+    """Cycles per element that is read with a stride along the lanes, relative to a plain read."""
+
     # Groups of ops: `irees-form-tile-regions`, `irees-tile-attention-reduction`.
 
     enough_tiles: int = cost(16, "tiles", "guess")

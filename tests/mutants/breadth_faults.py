@@ -155,4 +155,28 @@ MUTANTS = (
         "return depth > 0 and any(is_whole(x, depth - 1) for x in owner.operands)",
         ("tests/transforms/codegen/common/test_expand_math.py",),
     ),
+    Mutant(
+        "A278",
+        "columns of windows start from the init of the outputs' kind, zero",
+        "irees/transforms/global_opt/split_windows.py",
+        "lambda s, _: [s.insert(neutral_element(windows.fold)).results[0]],",
+        "lambda s, _: [s.number(0, kind)],",
+        ("tests/properties/test_split_windows.py",),
+    ),
+    Mutant(
+        "A279",
+        "the second step computes the body again",
+        "irees/transforms/global_opt/split_windows.py",
+        "lambda s, v: [s.insert(combine(windows.fold, v[2], v[0])).results[0]],",
+        "lambda s, v: inline_region(\n            op.body.block, [v[0 if i == windows.image else 1] for i in range(len(op.inputs))] + [v[2]], s\n        ),",
+        ("tests/properties/test_split_windows.py",),
+    ),
+    Mutant(
+        "A280",
+        "sums of halves are split",
+        "irees/transforms/global_opt/split_windows.py",
+        "element_type(op.outputs[0]) not in (f32, f64)",
+        "False",
+        ("filecheck/transforms/global_opt/split_windows.mlir",),
+    ),
 )
