@@ -15,26 +15,32 @@ from xdsl.ir import Block, Operation
 from irees.dialects.storage import inserted, is_undefined
 
 
-def is_framed(op: Operation) -> bool:
+def is_padding(op: Operation) -> bool:
     """
-    Whether an op inserts the result of a `linalg.generic` with no other use into a fill.
+    Whether an op inserts a tensor into a fill.
 
     Requires static offsets and sizes, unit strides, and a slice without rank reduction.
     """
     part = inserted(op)
-    if part is None:
+    if part is None or not is_frame(part.source.owner):
         return False
-    small, source, fill = op.operands[0], op.operands[0].owner, part.source.owner
-    if not isinstance(source, linalg.GenericOp) or source.parent is not op.parent:
-        return False
-    if not is_frame(fill) or not small.has_one_use():
-        return False
-    assert isinstance(small.type, TensorType)
+    small = op.operands[0].type
+    assert isinstance(small, TensorType)
     assert isinstance(part.source.type, TensorType)
     known = (*part.offsets, *part.sizes, *part.source.type.get_shape())
     if not all(isinstance(n, int) and n != DYNAMIC_INDEX for n in known):
         return False
-    return list(small.type.get_shape()) == part.sizes and all(step == 1 for step in part.strides)
+    return list(small.get_shape()) == part.sizes and all(step == 1 for step in part.strides)
+
+
+def is_framed(op: Operation) -> bool:
+    """Whether an op pads the result of a `linalg.generic` of its block that has no other use."""
+    if not is_padding(op):
+        return False
+    small = op.operands[0]
+    source = small.owner
+    same_block = isinstance(source, linalg.GenericOp) and source.parent is op.parent
+    return same_block and small.has_one_use()
 
 
 def is_fill(op: Operation | Block) -> bool:

@@ -14,8 +14,9 @@ one `scf.forall` over tiles.
                                                       use %r
 
 A fusion that leaves too few tiles to occupy the target is refused unless the tiles are small. The
-padding of a single-use value is fused into its producer (`analysis/paddings.py`). Cheap ops (fills,
-views, empty tensors) are cloned into each kernel. Splat constants over 256 MiB are written by a
+padding of a single-use value is fused into its producer (`analysis/paddings.py`), that of any other
+value into a copy, so that only the border is filled. Cheap ops (fills, views, empty tensors) are
+cloned into each kernel. Splat constants over 256 MiB are written by a
 kernel of their own.
 
 The rules of IREE (`irees-form-dispatch-regions`) do not fit here: they fuse two contractions into a
@@ -34,11 +35,12 @@ from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
+from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.analysis.distribution import is_read_in_place
-from irees.analysis.paddings import is_fill
+from irees.analysis.paddings import is_fill, is_framed, is_padding
 from irees.dialects.flow import DispatchRegionOp
 from irees.dialects.irees_target import target_of
 from irees.dialects.storage import is_undefined
@@ -55,6 +57,7 @@ from irees.transforms.utils.dispatch_regions import (
     sort_block,
 )
 from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.utils.tensors import TensorBuilder
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
@@ -95,7 +98,22 @@ def form_tile_regions(function: Operation, limits: Limits) -> None:
             make_region([constant])
 
 
+def copy_padded(op: Operation) -> None:
+    """pad x  =>  pad (copy of x), where no kernel of this block computes x for the padding alone"""
+    if not is_padding(op) or is_framed(op):
+        return
+    source, b = op.operands[0], TensorBuilder(op)
+    assert isinstance(source.type, TensorType)
+    shape = source.type.get_shape()
+    identity = AffineMap.identity(len(shape))
+    out = b.empty(source.type.element_type, shape)
+    (copy,) = b.compute([source], [out], [identity] * 2, lambda _, v: [v[0]])
+    op.operands[0] = copy
+
+
 def _form_in_block(block: Block, limits: Limits) -> None:
+    for op in list(block.ops):
+        copy_padded(op)
     order = Order(block)
     groups = TileGroups(order, limits)
     for op in block.ops:
