@@ -131,9 +131,9 @@ FUSION = """
 CPU_CODEGEN = """
     inline-kernels select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
     lower-linalg-ext-to-loops lower-contractions pack-panels lower-micro-kernels
-    vectorize-structured-ops lower-gather erase-unread-buffers expand-math pipeline-workgroups
-    interleave-chains use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
-    cpu-check-resource-usage
+    vectorize-shuffled-ops vectorize-structured-ops lower-gather erase-unread-buffers expand-math
+    pipeline-workgroups interleave-chains use-nontemporal-stores prefetch-next-tiles
+    prefetch-outputs prefetch-streams cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
@@ -281,9 +281,9 @@ OPTIONAL = frozenset(
     irees-widen-accumulators irees-widen-half-arith irees-fold-affine-epilogues
     irees-propagate-blocked-layouts irees-tie-dispatch-operands irees-convert-conv2d-to-winograd
     irees-pack-constant-operands irees-deduplicate-executables irees-annotate-dispatches
-    irees-lower-contractions irees-pipeline-workgroups irees-interleave-chains
-    irees-use-nontemporal-stores irees-prefetch-next-tiles irees-prefetch-outputs
-    irees-prefetch-streams irees-cpu-lower-scans irees-cpu-lower-scatters
+    irees-lower-contractions irees-vectorize-shuffled-ops irees-pipeline-workgroups
+    irees-interleave-chains irees-use-nontemporal-stores irees-prefetch-next-tiles
+    irees-prefetch-outputs irees-prefetch-streams irees-cpu-lower-scans irees-cpu-lower-scatters
     irees-gpu-lower-linalg-ext irees-gpu-lower-scans irees-gpu-lower-scatters
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-warpgroup-contractions
     irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes

@@ -155,14 +155,22 @@ class Group:
 
     def tile_bytes(self) -> int:
         """Estimates the bytes that a tile of size 1 accesses: all buffers over all tiles."""
-        many = COMMON.assumed_trip_count
-        kinds = {a.buffer: a.buffer.type for m in self.members for a in m.accesses}
-        total = sum(
-            item_bytes(kind.element_type) * prod(many if n < 0 else n for n in kind.get_shape())
-            for kind in kinds.values()
-            if isinstance(kind, MemRefType | TensorType)
-        )
-        return total // max(1, self.parallelism())
+        return _bytes_of(self.buffers()) // max(1, self.parallelism())
+
+    def buffers(self) -> set[SSAValue]:
+        """Returns the buffers that the ops access."""
+        return {access.buffer for member in self.members for access in member.accesses}
+
+    def loses_loops(self, parts: Sequence[Group], share: int) -> bool:
+        """
+        Whether fusing `parts` into this group loses a parallel loop of one of them for little: they
+        have less than one `share`-th of their bytes in common. So a table of a value per column
+        does not make its consumer a loop over columns.
+        """
+        if all(len(part.classes) <= len(self.classes) for part in parts):
+            return False
+        common = set.intersection(*(part.buffers() for part in parts))
+        return _bytes_of(common) * share < _bytes_of(self.buffers())
 
     def is_worthwhile(self, parts: Sequence[Group], enough: int, small: int) -> bool:
         """
@@ -175,6 +183,16 @@ class Group:
             return True
         generic = all(isinstance(m.op, linalg.GenericOp) for m in self.members)
         return generic and self.tile_bytes() <= small
+
+
+def _bytes_of(buffers: Iterable[SSAValue]) -> int:
+    """Estimates the size of buffers; dynamic dims are assumed."""
+    many = COMMON.assumed_trip_count
+    return sum(
+        item_bytes(b.type.element_type) * prod(many if n < 0 else n for n in b.type.get_shape())
+        for b in buffers
+        if isinstance(b.type, MemRefType | TensorType)
+    )
 
 
 Node = tuple[int, int]

@@ -74,6 +74,9 @@ class CommonCosts:
     selected_elements: int = cost(256, "elements", "guess")
     """Maximum half row for a concat of two halves to become a select, which fuses, not a copy."""
 
+    stacked_tensors: int = cost(4, "tensors", "derived: a register for each, and for its shuffle")
+    """Maximum tensors along a last dim for a concat to become a select, which fuses."""
+
     # Sorting.
 
     most_k: int = cost(256, "elements", "guess")

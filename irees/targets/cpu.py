@@ -199,6 +199,11 @@ class CpuCosts:
     jammed_shared_ops: int = cost(4, "ops", "guess")
     """Scalar ops and loads that rows must share for several to run in one loop."""
 
+    interleaved_vectors: int = cost(
+        4, "vectors", "derived: vectors, their parts and shuffles in 16"
+    )
+    """Maximum trip count of a last loop whose iterations become interleaved vectors."""
+
     jammed_rows: int = cost(4, "rows", "measured: AMD EPYC, 300 columns of 256 rows by index")
     """Maximum rows that run in one loop because they share a part of the body."""
 
@@ -227,7 +232,7 @@ class CpuCosts:
     few_tiles: int = cost(4, "tiles", "guess")
     """Number of tiles below which a transpose uses `short_read_tile`."""
 
-    # Transposes within a tile: `irees-vectorize-structured-ops`.
+    # Transposes within a tile: `irees-vectorize-shuffled-ops`.
 
     strip_lines: int = cost(16, "cache lines", "Zen 4: 4 lines take 1.2 times as long")
     """Strip width of the input: runs long enough for full memory bandwidth, written to as many
@@ -287,6 +292,9 @@ class CpuCosts:
 
     enough_tiles: int = cost(16, "tiles", "guess")
     """Minimum number of independent tiles that fusion must leave a group."""
+
+    common_share: int = cost(16, "1", "guess")
+    """Fusion that loses a parallel loop must save at least this fraction of the bytes."""
 
     attention_keys: int = cost(
         256, "keys", "8 heads, 2048 queries and keys, f32: 64 keys take 1.7 times as long"

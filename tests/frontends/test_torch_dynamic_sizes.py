@@ -164,6 +164,32 @@ def test_images_of_any_size_are_resized_with_antialiasing(mode, how):
         torch.testing.assert_close(program(x), resized(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"size": (7, 13)},
+        {"scale_factor": (2.0, 3.0)},
+        {"scale_factor": (1.5, 0.6)},
+        {"scale_factor": (1.5, 2.0)},
+    ],
+    ids=str,
+)
+def test_images_of_any_size_are_resized(mode, how, target):
+    def resized(x):
+        return functional.interpolate(x, mode=mode, **how)
+
+    dims = {axis: Dim(name, min=4, max=400) for axis, name in ((2, "h"), (3, "w"))}
+    program = irees.compile(
+        resized, (torch.rand(2, 3, 20, 31),), dynamic_shapes=(dims,), target=target
+    )
+    for size in ((20, 31), (4, 17), (33, 17)):
+        x = torch.rand(2, 3, *size)
+        # Places are rounded in f32: the weights of 33 pixels have five bits less.
+        torch.testing.assert_close(program(x), resized(x), rtol=1e-4, atol=1e-4)
+
+
 def _depthwise(x, w):
     return functional.conv1d(x, w, groups=x.shape[1])
 

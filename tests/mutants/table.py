@@ -750,7 +750,7 @@ MUTANTS = (
     Mutant(
         "S7u",
         "the second of two tiles reads what the first does",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/transposing_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_shuffled_ops/transposing.py",
         "at.add(ivs[self.along], t * lanes)",
         "ivs[self.along]",
         ("tests/transforms/codegen/cpu/test_transposing.py",),
@@ -782,7 +782,7 @@ MUTANTS = (
     Mutant(
         "S7y",
         "tiles begin as far behind a line as before",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/transposing_nest.py",
+        "irees/transforms/codegen/cpu/vectorize_shuffled_ops/transposing.py",
         "inner.sub(i, self.back)",
         "inner.add(i, self.back)",
         ("tests/transforms/codegen/cpu/test_transposing.py",),

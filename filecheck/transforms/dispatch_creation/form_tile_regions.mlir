@@ -168,3 +168,39 @@ func.func @effects(%x: tensor<64xf32>, %e: tensor<64xf32>) -> tensor<64xf32> {
   } -> tensor<64xf32>
   return %b : tensor<64xf32>
 }
+
+// A value per column does not make its reader a loop over columns: little is read twice.
+// CHECK-LABEL: func.func @no_table
+// CHECK:         flow.dispatch.region -> (tensor<4096xf32>)
+// CHECK:         flow.dispatch.region -> (tensor<64x4096xf32>)
+func.func @no_table(%x: tensor<64x4096xf32>, %t: tensor<4096xf32>) -> tensor<64x4096xf32> {
+  %e = tensor.empty() : tensor<4096xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>], iterator_types = ["parallel"]} ins(%t : tensor<4096xf32>) outs(%e : tensor<4096xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<4096xf32>
+  %f = tensor.empty() : tensor<64x4096xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x, %g : tensor<64x4096xf32>, tensor<4096xf32>) outs(%f : tensor<64x4096xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %m = arith.mulf %a, %b : f32
+    linalg.yield %m : f32
+  } -> tensor<64x4096xf32>
+  return %r : tensor<64x4096xf32>
+}
+
+// A padded argument becomes a copy inside its border.
+// CHECK-LABEL: func.func @padded_argument
+// CHECK:         flow.dispatch.region -> (tensor<6x6xf32>) {
+// CHECK:           %[[C:.*]] = linalg.generic {{.*}} ins(%x : tensor<4x4xf32>)
+// CHECK:           tensor.insert_slice %[[C]] into %{{.*}}[1, 1] [4, 4] [1, 1]
+func.func @padded_argument(%x: tensor<4x4xf32>) -> tensor<6x6xf32> {
+  %e = tensor.empty() : tensor<6x6xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<6x6xf32>) {
+  ^bb0(%o: f32):
+    %zero = arith.constant 0.0 : f32
+    linalg.yield %zero : f32
+  } -> tensor<6x6xf32>
+  %r = tensor.insert_slice %x into %f[1, 1] [4, 4] [1, 1] : tensor<4x4xf32> into tensor<6x6xf32>
+  return %r : tensor<6x6xf32>
+}

@@ -143,3 +143,16 @@ func.func @no_halves(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x8xf32
   %c = tensor.concat dim(1) %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
   return %c : tensor<4x8xf32>
 }
+
+// Tensors that are stacked along a new last dim are selected from.
+// CHECK-LABEL: func.func @stack
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, 0)>, affine_map<(d0, d1) -> (d0, d1)>]{{.*}} ins(%a, %b : tensor<?x1xf32>, tensor<?x1xf32>) outs(%{{.*}} : tensor<?x2xf32>)
+// CHECK:           %[[I:.*]] = linalg.index 1
+// CHECK:           %[[Z:.*]] = arith.cmpi eq, %[[I]], %{{.*}} : index
+// CHECK:           arith.select %[[Z]], %{{.*}}, %{{.*}} : f32
+// CHECK-NOT:     tensor.insert_slice
+// CHECK:         return
+func.func @stack(%a: tensor<?x1xf32>, %b: tensor<?x1xf32>) -> tensor<?x2xf32> {
+  %c = tensor.concat dim(1) %a, %b : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x2xf32>
+  return %c : tensor<?x2xf32>
+}

@@ -115,3 +115,24 @@ func.func @no_repetition(%x: tensor<8xf32>, %e: tensor<8xf32>) -> tensor<8xf32> 
   } -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// A size that is not known is the same for all elements: a weight that depends on it is a table.
+// CHECK-LABEL: func.func @sizes
+// CHECK:         %[[T:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<?xf32>)
+// CHECK:           arith.divf
+// CHECK:         linalg.generic {{.*}} ins(%x, %[[T]] : tensor<8x?xf32>, tensor<?xf32>)
+// CHECK-NOT:       arith.divf
+// CHECK:         return
+func.func @sizes(%x: tensor<8x?xf32>, %e: tensor<8x?xf32>, %n: i64) -> tensor<8x?xf32> {
+  %last = arith.sitofp %n : i64 to f32
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x?xf32>) outs(%e : tensor<8x?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %f = arith.sitofp %k : i64 to f32
+    %w = arith.divf %f, %last : f32
+    %m = arith.mulf %a, %w : f32
+    linalg.yield %m : f32
+  } -> tensor<8x?xf32>
+  return %r : tensor<8x?xf32>
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 
 from xdsl.dialects import memref
@@ -213,6 +214,19 @@ def _reinterpret(p: Printer, op: Operation) -> None:
         _pointer(p, kind, text),
         mixed(p, op.static_sizes.get_values(), op.sizes),
         mixed(p, op.static_strides.get_values(), op.strides),
+    )
+
+
+@handles("memref.collapse_shape")
+def _collapse(p: Printer, op: Operation) -> None:
+    """The dims of a group are contiguous, so the last one has the stride of all."""
+    assert isinstance(op, memref.CollapseShapeOp)
+    base = p.buffer(op.src)
+    groups = [[int(d.value.data) for d in group] for group in op.reassociation]
+    p.buffers[op.result] = Buffer(
+        base.pointer,
+        [reduce(times, (base.sizes[d] for d in group)) for group in groups],
+        [base.strides[group[-1]] for group in groups],
     )
 
 

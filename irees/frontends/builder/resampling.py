@@ -109,23 +109,26 @@ def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
 
 
 def resize(b: Builder, x: Tensor, dims: Sequence[Resizing], wide: DType) -> Tensor:
-    """Resizes the trailing dims of x, in dtype `wide`."""
-    lead = x.rank - len(dims)
-    shape = [*x.shape[:lead], *(d.out for d in dims)]
+    """
+    Resizes the trailing dims of x in dtype `wide`, one after the other. The last dim comes last:
+    only its elements are gathered, those of the others are rows.
+    """
+    for i, dim in enumerate(dims):
+        x = _resize_dim(b, x, x.rank - len(dims) + i, dim, wide)
+    return x
+
+
+def _resize_dim(b: Builder, x: Tensor, axis: int, dim: Resizing, wide: DType) -> Tensor:
+    """r[.., i, ..] = sum over taps of x[.., place, ..] * weight"""
+    shape = list(x.shape)
+    shape[axis] = dim.out
 
     def element(s: Body, *at: Scalar) -> Scalar:
-        taps = [d.taps(s, at[lead + i], wide) for i, d in enumerate(dims)]
-
-        def total(i: int, chosen: list[Scalar]) -> Scalar:
-            if i == len(dims):
-                return s.extract(x, [*at[:lead], *chosen]).to(wide)
-            terms = [
-                value if weight is None else value * weight
-                for value, weight in ((total(i + 1, [*chosen, p]), w) for p, w in taps[i])
-            ]
-            return _sum(terms)
-
-        return total(0, [])
+        terms: list[Scalar] = []
+        for place, weight in dim.taps(s, at[axis], wide):
+            value = s.extract(x, [*at[:axis], place, *at[axis + 1 :]]).to(wide)
+            terms.append(value if weight is None else value * weight)
+        return _sum(terms)
 
     return b.from_function(element, shape, wide)
 

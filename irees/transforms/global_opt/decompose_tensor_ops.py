@@ -31,7 +31,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -161,6 +161,36 @@ def select_halves(op: tensor.ConcatOp) -> SSAValue:
     return b.cast_tensor(collapse(result, groups, joined, b), kind)
 
 
+def is_stack(op: tensor.ConcatOp) -> bool:
+    """Whether an op stacks a few tensors along its last dim, as pairs or pixels of colors."""
+    kinds = [value.type for value in op.inputs]
+    rank = op.result.type.get_num_dims()  # type: ignore
+    if not 1 < len(kinds) <= COMMON.stacked_tensors or op.dim.value.data != rank - 1:
+        return False
+    return all(kind.get_shape()[-1] == 1 for kind in kinds)  # type: ignore
+
+
+def select_stacked(op: tensor.ConcatOp) -> SSAValue:
+    """concat(a, b)[.., i]  =>  select(i == 0, a[.., 0], b[.., 0])"""
+    b = TensorBuilder(op)
+    kind = op.result.type
+    assert isinstance(kind, TensorType)
+    last = kind.get_num_dims() - 1
+    init = b.empty(kind.element_type, [*dims(op.result, b)[:-1], len(op.inputs)])
+    rows = [AffineDimExpr(d) for d in range(last)]
+    source = AffineMap(last + 1, 0, (*rows, AffineConstantExpr(0)))
+
+    def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
+        found = v[len(op.inputs) - 1]
+        for number in reversed(range(len(op.inputs) - 1)):
+            found = s.select(s.compare(s.index(last), number, "eq"), v[number], found)
+        return [found]
+
+    maps = [*[source] * len(op.inputs), AffineMap.identity(last + 1)]
+    (result,) = b.compute(list(op.inputs), [init], maps, body)
+    return b.cast_tensor(result, kind)
+
+
 def decompose(op: Operation) -> SSAValue | None:
     """Returns the replacement of an op, None if the op stays."""
     if op.parent is None:
@@ -170,6 +200,8 @@ def decompose(op: Operation) -> SSAValue | None:
         return decompose_pad(op, builder)
     if isinstance(op, tensor.ConcatOp) and has_short_halves(op):
         return select_halves(op)
+    if isinstance(op, tensor.ConcatOp) and is_stack(op):
+        return select_stacked(op)
     if isinstance(op, tensor.ConcatOp):
         return decompose_concat(op, builder)
     if isinstance(op, tensor.SplatOp):

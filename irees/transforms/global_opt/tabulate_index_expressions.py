@@ -21,9 +21,9 @@ op to a constant table.
 
 The same holds for positional encodings, powers of a decay, and windows of a spectrum.
 
-The pass tabulates a value if it depends only on one loop and constants, if its computation contains
-an op that costs more than a table load (`EXPENSIVE`), and if an op that depends on other values
-uses it. A value that is one cheap op away from tabulated values is computed from these.
+The pass tabulates a value if it depends only on one loop, constants and sizes, if its computation
+contains an op that costs more than a table load (`EXPENSIVE`), and if an op that depends on other
+values uses it. A value that is one cheap op away from tabulated values is computed from these.
 
 The pass skips reductions, whose bodies other passes match; ops with a single loop, which compute
 each value once anyway; ops that would exceed the operand limit of a kernel; and GPUs, which hide
@@ -99,7 +99,7 @@ def origins(block: Block) -> dict[SSAValue, Origin]:
         dialect = op.name.partition(".")[0]
         if dialect not in ("arith", "math") or op.regions or len(op.results) != 1:
             continue
-        parts = [_origin(operand, found) for operand in op.operands]
+        parts = [_origin(operand, found, block) for operand in op.operands]
         known = [part for part in parts if part is not None]
         loops = {part.loop for part in known if part.loop is not None}
         if len(known) < len(parts) or len(loops) > 1:
@@ -109,9 +109,10 @@ def origins(block: Block) -> dict[SSAValue, Origin]:
     return found
 
 
-def _origin(value: SSAValue, found: dict[SSAValue, Origin]) -> Origin | None:
-    """Returns the origin of an operand; constants may be outside of the body."""
-    if isinstance(value.owner, arith.ConstantOp):
+def _origin(value: SSAValue, found: dict[SSAValue, Origin], block: Block) -> Origin | None:
+    """Returns the origin of an operand; values from outside of the body (sizes) are uniform."""
+    outside = value.owner is not block and getattr(value.owner, "parent", None) is not block
+    if outside or isinstance(value.owner, arith.ConstantOp):
         return Origin(None, False)
     return found.get(value)
 

@@ -749,3 +749,21 @@ def test_maps_of_no_attention_are_refused(query, value, index, message):
         irees.compile(text)
     if index == "2":
         irees.compile(text.replace("index 2 :", "index 1 :"), to="codegen")
+
+
+@pytest.mark.parametrize("rows", ["", "?x", "3x", "?x17x"])
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_stacked_tensors(rows, count):
+    """Up to four are selected from, more are inserted."""
+    part, whole = f"tensor<{rows}1xi32>", f"tensor<{rows}{count}xi32>"
+    names = [f"%x{n}" for n in range(count)]
+    program = irees.compile(f"""func.func @main({", ".join(f"{n}: {part}" for n in names)}) -> {whole} {{
+  %r = tensor.concat dim({rows.count("x")}) {", ".join(names)} : ({", ".join([part] * count)}) -> {whole}
+  return %r : {whole}
+}}""")
+    shape = [2 if n == "?" else int(n) for n in rows.split("x")[:-1]]
+    arrays = [
+        np.arange(n, n + np.prod([*shape, 1]), dtype=np.int32).reshape(*shape, 1)
+        for n in range(count)
+    ]
+    np.testing.assert_array_equal(program(*arrays), np.concatenate(arrays, -1))

@@ -209,24 +209,3 @@ func.func @no_gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>)
   }
   return
 }
-
-// A transpose is done in tiles of 8 x 8: all loads, three rounds of shuffles, all stores. What is
-// left of either loop is done point by point.
-// CHECK-LABEL: func.func @transpose
-// CHECK-COUNT-8: vector.load %x[%{{.*}}] : memref<20x40xf32>, vector<8xf32>
-// CHECK:         vector.shuffle %{{.*}}, %{{.*}} [0, 8, 2, 10, 4, 12, 6, 14] : vector<8xf32>, vector<8xf32>
-// CHECK:         vector.shuffle %{{.*}}, %{{.*}} [1, 9, 3, 11, 5, 13, 7, 15]
-// CHECK:         vector.shuffle %{{.*}}, %{{.*}} [0, 1, 8, 9, 4, 5, 12, 13]
-// CHECK:         vector.shuffle %{{.*}}, %{{.*}} [0, 1, 2, 3, 8, 9, 10, 11]
-// CHECK:         %[[V:.*]] = vector.shuffle %{{.*}}, %{{.*}} [4, 5, 6, 7, 12, 13, 14, 15]
-// CHECK:         arith.negf %{{.*}} : vector<8xf32>
-// CHECK-NEXT:    vector.store %{{.*}}, %y[%{{.*}}] : memref<40x20xf32>, vector<8xf32>
-// CHECK:         memref.load %x
-func.func @transpose(%x: memref<20x40xf32>, %y: memref<40x20xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x40xf32>) outs(%y : memref<40x20xf32>) {
-  ^bb0(%a: f32, %o: f32):
-    %c = arith.negf %a : f32
-    linalg.yield %c : f32
-  }
-  return
-}

@@ -48,8 +48,9 @@ def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
     """Resizes the spatial dims of x."""
     n = x.rank - 2
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
-    if dims[0].mode in ("nearest", "exact") and all(map(_is_repeated, dims)):
-        return _repeated(call, x)
+    times = [_times(dim) for dim in dims]
+    if dims[0].mode in ("nearest", "exact") and None not in times:
+        return _repeated(call, x, times)  # type: ignore[arg-type]
     if x.dtype is U8 and n == 2 and dims[0].mode in ("linear", "cubic") and x.is_static:
         return resampling.apply_matrices_to_bytes(call.b, x, _matrices(call, dims, np.float64))
     wide = x.dtype if dims[0].mode in ("nearest", "exact") else _wide(x)
@@ -69,23 +70,27 @@ def _nearest(call: Call, x: Tensor, dims: list[Resizing], n: int) -> Tensor:
     return call.b.from_function(element, call.shape(), x.dtype)
 
 
-def _is_repeated(dim: Resizing) -> bool:
-    """Whether resizing repeats each element the same whole number of times."""
-    if not isinstance(dim.size, int) or not isinstance(dim.out, int) or not dim.size:
-        return False
-    times = dim.out // dim.size
-    return dim.out == times * dim.size and times > 0 and dim.factor in (None, float(times))
+def _times(dim: Resizing) -> int | None:
+    """How often resizing repeats each element, or None if that differs or is not known."""
+    if isinstance(dim.size, int) and isinstance(dim.out, int):
+        times = dim.out // dim.size if dim.size else 0
+        known = dim.out == times * dim.size and dim.factor in (None, float(times))
+    else:
+        # PyTorch's size is then floor(size * factor).
+        times = int(dim.factor or 0)
+        known = dim.factor == times
+    return times if known and times > 0 else None
 
 
-def _repeated(call: Call, x: Tensor) -> Tensor:
-    b, shape = call.b, call.shape()
+def _repeated(call: Call, x: Tensor, times: list[int]) -> Tensor:
+    b = call.b
     apart: list[Any] = list(x.shape[:2])
     stretched: list[Any] = list(x.shape[:2])
-    for size, out in zip(x.shape[2:], shape[2:]):
+    for size, count in zip(x.shape[2:], times, strict=True):
         apart += [size, 1]
-        stretched += [size, out // size]  # type: ignore[operator]
+        stretched += [size, count]
     wide = shapes.broadcast_to(b, shapes.reshape(b, x, apart), stretched)
-    return shapes.reshape(b, wide, shape)
+    return shapes.reshape(b, wide, call.shape())
 
 
 @lowers(

@@ -136,7 +136,7 @@ def limits_of(module: ModuleOp) -> Limits:
     """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
     gpu = target_of(module).gpu
     if gpu is None:
-        return Limits(CPU.enough_tiles, -1)
+        return Limits(CPU.enough_tiles, -1, CPU.common_share)
     return Limits(gpu.multiprocessors, gpu.launch_bytes)
 
 

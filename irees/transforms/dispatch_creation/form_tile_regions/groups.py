@@ -35,11 +35,13 @@ class Draft:
 class Limits:
     """
     Fusion must leave a group `enough` tiles, or as many as its parts, unless a tile accesses at
-    most `small` bytes (-1: no exception).
+    most `small` bytes (-1: no exception). It must keep all parallel loops unless the parts have at
+    least one `share`-th of their bytes in common (0: no such limit).
     """
 
     enough: int
     small: int
+    share: int = 0
 
 
 class TileGroups:
@@ -152,8 +154,14 @@ class TileGroups:
             kept = {c[members.index(heavy[0])] for c in whole.classes}
             wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
             return wanted <= kept
-        parts = [Group.of(group), Group.of(more)]
-        return whole.is_worthwhile(parts, self.limits.enough, self.limits.small)
+        return self._pays_off(whole, [Group.of(group), Group.of(more)])
+
+    def _pays_off(self, whole: Group, parts: Sequence[Group]) -> bool:
+        """Whether fusing these parts saves enough, and leaves enough parallelism."""
+        limits = self.limits
+        if limits.share and whole.loses_loops(parts, limits.share):
+            return False
+        return whole.is_worthwhile(parts, limits.enough, limits.small)
 
     def _merge(self, draft: Draft, other: Draft) -> None:
         """Moves the ops of another group into a group; the other group remains, empty."""

@@ -27,8 +27,7 @@ streams, a quarter of its rows apart: four streams get more memory bandwidth tha
   =>
     for n in N/4 { out[n + i * N/4] += sum of x * W[n + i * N/4, :] for i = 0, 1, 2, 3 }
 
-An elementwise op that reads along one loop and writes along another, such as a transpose, works on
-square tiles that are transposed in registers (`transposing_nest.py`).
+`irees-vectorize-shuffled-ops` has lowered elementwise ops that need shuffles, such as transposes.
 
 A load with data-dependent indices becomes a `vector.gather` if the body has `math` ops, which
 vectors speed up; `irees-lower-gather` later splits the gather into scalar loads. A gather alone is
@@ -60,30 +59,21 @@ from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.transforms.codegen.common.utils.surroundings import erase_unused_between
 from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
-from irees.transforms.codegen.cpu.vectorize_structured_ops.transposing_nest import lower_transposing
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.structured import is_parallel
 
 
-def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool, large: int) -> None:
+def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
     """linalg.generic on memrefs  =>  loops"""
-    nest = Nest(op, vector_bytes, reassociate)
+    nest = Nest(op, vector_bytes, reassociate=reassociate)
     marker = op.prev_op
     try:
         nest.choose()
         nest.build()
-        return
     except NotVectorizableError as error:
-        reason = str(error)
-    erase_unused_between(marker, op)
-    try:
-        lower_transposing(Nest(op, vector_bytes, reassociate), large)
-        return
-    except NotVectorizableError as error:
-        remark("missed", "irees-vectorize-structured-ops", op, f"{reason}; {error}")
-    erase_unused_between(marker, op)
-    scalar = Nest(op, vector_bytes, reassociate)
-    scalar.build()
+        remark("missed", "irees-vectorize-structured-ops", op, str(error))
+        erase_unused_between(marker, op)
+        Nest(op, vector_bytes, reassociate=reassociate).build()
 
 
 @dataclass(frozen=True)
@@ -102,4 +92,4 @@ class VectorizeStructuredOpsPass(ModulePass):
             if inner.parent is None:
                 continue
             if all(isinstance(o.type, MemRefType) for o in inner.outputs):
-                lower(inner, target.vector_bytes, not is_strict(op), target.uncached_bytes)
+                lower(inner, target.vector_bytes, not is_strict(op))

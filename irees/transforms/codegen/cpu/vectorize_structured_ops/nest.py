@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import arith, cf, memref, vector
-from xdsl.dialects.builtin import (
-    MemRefType,
-)
+from xdsl.dialects import arith, cf
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,7 +25,8 @@ from irees.transforms.codegen.common.utils.surroundings import (
     find_producer,
     has_vector_form,
 )
-from irees.transforms.codegen.cpu.vectorize_structured_ops.invariants import invariants
+from irees.transforms.codegen.cpu.utils.element_accesses import ElementAccesses
+from irees.transforms.codegen.cpu.utils.invariants import invariants
 from irees.transforms.codegen.cpu.vectorize_structured_ops.panels import (
     reduce_in_turns,
     reduce_panels,
@@ -43,33 +41,20 @@ from irees.transforms.utils.lanes import (
     NotVectorizableError,
     evaluate,
     lane_bytes,
-    load_steps,
     materialize,
-    moves_in_lanes,
-    unit_stride,
 )
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, remainder, upper_bound
+from irees.transforms.utils.shapes import IndexBuilder, Size, remainder, upper_bound
 from irees.transforms.utils.structured import (
-    affine_value,
-    iterators,
-    linear_form,
-    loop_sources,
-    maps,
     writes_along_reduction,
 )
 
 
 @dataclass
-class Nest:
+class Nest(ElementAccesses):
     """The lowering of one structured op."""
 
-    op: linalg.GenericOp
-    vector_bytes: int
-    reassociate: bool
-    lanes: int = 1
-    axis: int | None = None
-    sizes: list[Size] = field(default_factory=list)
+    reassociate: bool = True
     computed: dict[SSAValue, Lane] = field(default_factory=dict)
     """Body values that are invariant in the inner loops."""
     inner: int | None = None
@@ -101,43 +86,7 @@ class Nest:
     before: Nest | None = None
     """The producer, vectorized along the same loop."""
 
-    def __post_init__(self) -> None:
-        self.maps = maps(self.op)
-        self.kinds = iterators(self.op)
-        self.block = self.op.body.block
-        self.inputs = len(self.op.inputs)
-
     # --- choosing the loop to vectorize ------------------------------------------------
-
-    def strides(self, axis: int) -> list[str]:
-        """Classifies operand strides along a loop: `uniform`, `unit`, `short` or `other`."""
-        found: list[str] = []
-        for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
-            state = "uniform"
-            for position, expr in enumerate(indexing.results):
-                if axis not in expr.used_dims():
-                    continue
-                form = linear_form(expr)
-                last = position == len(indexing.results) - 1
-                if form is None or not last or not unit_stride(operand.type):
-                    state = "other"
-                    break
-                step = form[0][axis]
-                if step != 1 and (number >= self.inputs or not 1 < step <= CPU.longest_load_stride):
-                    state = "other"
-                    break
-                state = "unit" if step == 1 else "short"
-            found.append(state)
-        return found
-
-    def require_lanes(self) -> None:
-        """Raises NotVectorizableError for element types without a vector type."""
-        elements = [a.type for a in self.block.args] + [
-            r.type for o in self.block.ops for r in o.results
-        ]
-        stored = [e for e in elements if moves_in_lanes(e)]
-        if not all(moves_in_lanes(a.type) for a in self.block.args) or not stored:
-            raise NotVectorizableError("an element type has no vector type")
 
     def choose(self) -> None:
         """Picks the loop to vectorize and the number of lanes. Raises NotVectorizableError."""
@@ -151,7 +100,7 @@ class Nest:
                 reasons.append(f"loop {axis} is strided")
                 continue
             outputs = strides[self.inputs :]
-            if self.kinds[axis] == "parallel" and all(s == "unit" for s in outputs):
+            if self.kinds[axis] == "parallel" and self.is_contiguous(axis):
                 self.take(axis)
                 return
             if self.kinds[axis] == "reduction" and all(s == "uniform" for s in outputs):
@@ -164,20 +113,6 @@ class Nest:
                 self.take(axis)
                 return
         raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
-
-    def take(self, axis: int) -> None:
-        """Vectorizes along a loop; the widest value that varies determines the lanes."""
-        self.axis = axis
-        inputs, fixed = invariants(self.op, {axis})
-        same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
-        used = [*self.block.args] + [
-            r
-            for o in self.block.ops
-            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
-            for r in o.results
-        ]
-        widths = [lane_bytes(v.type) for v in used if v not in same and moves_in_lanes(v.type)]
-        self.lanes = max(2, self.vector_bytes // max(widths, default=8))
 
     def _moving(self) -> set[int]:
         """
@@ -202,19 +137,10 @@ class Nest:
 
     # --- building the loops ------------------------------------------------------------
 
-    def start_loops(self, here: IndexBuilder) -> None:
-        """Computes the trip counts, for a caller that builds the loops itself."""
-        self.sizes, self.reduction = self._sizes(here), []
-
-    def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Emits the scalar code of one iteration."""
-        self.computed = {}
-        self._point(ivs, at, lanes=1)
-
     def build(self) -> None:
         """Replaces the op with its loops."""
         here = IndexBuilder(InsertPoint.before(self.op))
-        self.sizes = self._sizes(here)
+        self.sizes = self.trip_counts(here)
         parallel, reduction = self._loop_order()
         self.reduction = reduction
         if reduction:
@@ -330,7 +256,7 @@ class Nest:
         """Returns the nest of a producer or consumer along the same loop, or None."""
         if not has_vector_form(neighbour.op, self.lanes):
             return None
-        nest = Nest(neighbour.op, self.vector_bytes, self.reassociate, self.lanes)
+        nest = Nest(neighbour.op, self.vector_bytes, self.lanes, reassociate=self.reassociate)
         theirs = {ours: loop for loop, ours in neighbour.rename.items()}
         assert self.axis is not None
         nest.axis = theirs.get(self.axis)
@@ -394,13 +320,6 @@ class Nest:
     def _reads(self, position: int) -> bool:
         """Whether the body uses an input; inputs that only give a window its shape are unused."""
         return bool(self.block.args[position].uses)
-
-    def _sizes(self, builder: IndexBuilder) -> list[Size]:
-        sizes: list[Size] = []
-        for source in loop_sources(self.op):
-            assert source is not None
-            sizes.append(buffer_dim(self.op.operands[source[0]], source[1], builder))
-        return sizes
 
     def _parallel(self, loops: Sequence[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits the remaining loops, each after the values that are invariant in it."""
@@ -534,42 +453,8 @@ class Nest:
                 value = at.insert(op.clone(value_mapper=values)).results[0]
             self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
 
-    def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """Returns the indices of an operand for the induction variables."""
-        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
-        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
-
-    def read(
-        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
-    ) -> Lane:
-        """Loads one element of an operand, or `lanes` elements along an axis."""
-        operand = self.op.operands[position]
-        if not isinstance(operand.type, MemRefType):
-            return Lane(operand, Kind.UNIFORM)
-        indices = self.access(position, ivs, at)
-        if lanes > 1 and axis is not None and self._moves(position, axis):
-            form = linear_form(self.maps[position].results[-1])
-            assert form is not None
-            step = form[0][axis]
-            return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
-        return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
-
     def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
         return self.read(position, ivs, at, lanes, self.axis)
-
-    def _moves(self, position: int, axis: int) -> bool:
-        return any(axis in e.used_dims() for e in self.maps[position].results)
-
-    def write(
-        self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
-    ) -> None:
-        """Stores one element of a result, or `lanes` elements."""
-        target = self.op.operands[self.inputs + position]
-        indices = self.access(self.inputs + position, ivs, at)
-        if lanes > 1:
-            at.insert(vector.StoreOp(value, target, indices))
-        else:
-            at.insert(memref.StoreOp.get(value, target, indices))
 
     def apply(
         self, accs: Sequence[Lane], ivs: dict[int, Size], at: IndexBuilder, lanes: int

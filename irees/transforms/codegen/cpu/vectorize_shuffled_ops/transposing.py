@@ -1,6 +1,6 @@
 """
 Vectorizes elementwise ops that read along one loop and write along another, with register
-transposes of square tiles. Part of `irees-vectorize-structured-ops`.
+transposes of square tiles. Part of `irees-vectorize-shuffled-ops`.
 
     out[i, j] = f(x[j, i], y[i, j])
 
@@ -32,31 +32,26 @@ from irees.analysis.transposes import crossing_loops
 from irees.dialects.storage import root
 from irees.dialects.upstream.memref import L2, PrefetchOp
 from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.utils.element_accesses import ElementAccesses
 from irees.transforms.codegen.cpu.utils.large_buffers import bytes_of
 from irees.transforms.codegen.cpu.utils.register_transpose import transposed
-from irees.transforms.codegen.cpu.vectorize_structured_ops.nest import Nest
-from irees.transforms.utils.lanes import (
-    LINE,
-    Kind,
-    Lane,
-    NotVectorizableError,
-    evaluate,
-    materialize,
-)
+from irees.transforms.utils.lanes import LINE, NotVectorizableError
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, element_bytes
 from irees.transforms.utils.views import strides_of
 
 
-def lower_transposing(nest: Nest, large: int) -> None:
+def transposing(nest: ElementAccesses, large: int) -> Tiles:
     """
-    Replaces the op with loops over tiles. Raises NotVectorizableError, and changes nothing, for an
-    op without this form. Buffers of `large` bytes or more exceed all caches.
+    Returns the lowering of an op to tiles. Raises NotVectorizableError for an op without this form,
+    and for one with contiguous vectors. Buffers of `large` bytes or more exceed all caches.
     """
     found = crossing_loops(nest.op)
     if found is None:
         raise NotVectorizableError("it does not read along one loop and write along another")
     nest.require_lanes()
+    if any(nest.is_contiguous(loop) for loop in range(len(nest.kinds))):
+        raise NotVectorizableError("vectors along a loop need no shuffles")
     across, along = found
     turned = [i for i, s in enumerate(nest.strides(along)) if s == "other"]
     through = nest.strides(across)
@@ -64,21 +59,23 @@ def lower_transposing(nest: Nest, large: int) -> None:
         raise NotVectorizableError("a loop is strided in both an input and the output")
     nest.take(along)
     nest.lanes = min(nest.lanes, CPU.transposed_vectors)
-    Tiles(nest, across, along, turned, large).build()
+    return Tiles(nest, across, along, turned, large)
 
 
 class Tiles:
     """Builds the loops of one op."""
 
-    def __init__(self, nest: Nest, across: int, along: int, turned: list[int], large: int):
+    def __init__(
+        self, nest: ElementAccesses, across: int, along: int, turned: list[int], large: int
+    ):
         self.nest, self.across, self.along, self.turned = nest, across, along, turned
         self.large = large
 
     def build(self) -> None:
-        """Replaces the op with its loops."""
+        """Replaces the op with loops. Raises NotVectorizableError for a body without vectors."""
         nest = self.nest
         here = IndexBuilder(InsertPoint.before(nest.op))
-        nest.start_loops(here)
+        nest.sizes = nest.trip_counts(here)
         others = [i for i in range(len(nest.kinds)) if i not in (self.across, self.along)]
         self.back = self._back(here)
         self.in_runs = all(map(self._in_runs, nest.op.outputs))
@@ -233,19 +230,5 @@ class Tiles:
     ) -> None:
         """Emits the body for N elements along the contiguous loop of the output."""
         nest, lanes = self.nest, self.nest.lanes
-        arguments = [
-            Lane(turned[i], Kind.VECTOR)
-            if i in turned
-            else nest.read(i, place, at, lanes, self.along)
-            if argument.uses
-            else Lane(nest.op.operands[i], Kind.UNIFORM)
-            for i, argument in enumerate(nest.block.args)
-        ]
-
-        def index_of(loop: int) -> Lane:
-            kind = Kind.IOTA if loop == self.along else Kind.UNIFORM
-            return Lane(at.value(place[loop]), kind)
-
-        results = evaluate(nest.block, arguments, lanes, at.insert, index_of, {})
-        for position, result in enumerate(results):
-            nest.write(position, materialize(result, lanes, at.insert), place, at, lanes)
+        for position, value in enumerate(nest.body(place, at, lanes, turned)):
+            nest.write(position, value, place, at, lanes)

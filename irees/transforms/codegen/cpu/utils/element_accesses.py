@@ -1,0 +1,178 @@
+"""
+Reads and writes the operands of a structured op on buffers, one element or a vector at a time.
+
+`irees-vectorize-structured-ops` and `irees-vectorize-shuffled-ops` build their loops around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
+
+from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.utils.invariants import invariants
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    NotVectorizableError,
+    evaluate,
+    lane_bytes,
+    load_steps,
+    materialize,
+    moves_in_lanes,
+    unit_stride,
+)
+from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
+from irees.transforms.utils.structured import (
+    affine_value,
+    iterators,
+    linear_form,
+    loop_sources,
+    maps,
+)
+
+
+@dataclass
+class ElementAccesses:
+    """The operands of a structured op, and the loop along which vectors lie, if any."""
+
+    op: linalg.GenericOp
+    vector_bytes: int
+    lanes: int = 1
+    axis: int | None = None
+    sizes: list[Size] = field(default_factory=list)
+    """The trip count of each loop, once the loops are built."""
+
+    def __post_init__(self) -> None:
+        self.maps = maps(self.op)
+        self.kinds = iterators(self.op)
+        self.block = self.op.body.block
+        self.inputs = len(self.op.inputs)
+
+    def strides(self, axis: int) -> list[str]:
+        """Classifies operand strides along a loop: `uniform`, `unit`, `short` or `other`."""
+        found: list[str] = []
+        for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
+            state = "uniform"
+            for position, expr in enumerate(indexing.results):
+                if axis not in expr.used_dims():
+                    continue
+                form = linear_form(expr)
+                last = position == len(indexing.results) - 1
+                if form is None or not last or not unit_stride(operand.type):
+                    state = "other"
+                    break
+                step = form[0][axis]
+                if step != 1 and (number >= self.inputs or not 1 < step <= CPU.longest_load_stride):
+                    state = "other"
+                    break
+                state = "unit" if step == 1 else "short"
+            found.append(state)
+        return found
+
+    def require_lanes(self) -> None:
+        """Raises NotVectorizableError for element types without a vector type."""
+        elements = [a.type for a in self.block.args] + [
+            r.type for o in self.block.ops for r in o.results
+        ]
+        stored = [e for e in elements if moves_in_lanes(e)]
+        if not all(moves_in_lanes(a.type) for a in self.block.args) or not stored:
+            raise NotVectorizableError("an element type has no vector type")
+
+    def is_contiguous(self, axis: int) -> bool:
+        """Whether vectors along a loop can be stored to the outputs and loaded from the inputs."""
+        strides = self.strides(axis)
+        return "other" not in strides and all(s == "unit" for s in strides[self.inputs :])
+
+    def take(self, axis: int) -> None:
+        """Vectorizes along a loop; the widest value that varies determines the lanes."""
+        self.axis = axis
+        inputs, fixed = invariants(self.op, {axis})
+        same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
+        used = [*self.block.args] + [
+            r
+            for o in self.block.ops
+            if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
+            for r in o.results
+        ]
+        widths = [lane_bytes(v.type) for v in used if v not in same and moves_in_lanes(v.type)]
+        self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def trip_counts(self, builder: IndexBuilder) -> list[Size]:
+        """Returns the trip count of each loop, a dim of an operand."""
+        sizes: list[Size] = []
+        for source in loop_sources(self.op):
+            assert source is not None
+            sizes.append(buffer_dim(self.op.operands[source[0]], source[1], builder))
+        return sizes
+
+    def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
+        """Returns the indices of an operand for the induction variables."""
+        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
+        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
+
+    def read(
+        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
+    ) -> Lane:
+        """Loads one element of an operand, or `lanes` elements along an axis."""
+        operand = self.op.operands[position]
+        if not isinstance(operand.type, MemRefType):
+            return Lane(operand, Kind.UNIFORM)
+        indices = self.access(position, ivs, at)
+        if lanes > 1 and axis is not None and self.moves(position, axis):
+            form = linear_form(self.maps[position].results[-1])
+            assert form is not None
+            step = form[0][axis]
+            return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
+        return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
+
+    def moves(self, position: int, axis: int) -> bool:
+        return any(axis in e.used_dims() for e in self.maps[position].results)
+
+    def write(
+        self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> None:
+        """Stores one element of a result, or `lanes` elements."""
+        target = self.op.operands[self.inputs + position]
+        indices = self.access(self.inputs + position, ivs, at)
+        if lanes > 1:
+            at.insert(vector.StoreOp(value, target, indices))
+        else:
+            at.insert(memref.StoreOp.get(value, target, indices))
+
+    def body(
+        self,
+        ivs: dict[int, Size],
+        at: IndexBuilder,
+        lanes: int,
+        known: dict[int, SSAValue] | None = None,
+    ) -> list[SSAValue]:
+        """
+        Emits the body for `lanes` elements along the axis; returns what is to be stored. `known`
+        has the vectors of operands that are loaded already, by number.
+        """
+        known, axis = known or {}, self.axis
+        arguments = [
+            Lane(known[i], Kind.VECTOR)
+            if i in known
+            else self.read(i, ivs, at, lanes, axis)
+            if argument.uses
+            else Lane(self.op.operands[i], Kind.UNIFORM)
+            for i, argument in enumerate(self.block.args)
+        ]
+
+        def index_of(loop: int) -> Lane:
+            kind = Kind.IOTA if loop == axis and lanes > 1 else Kind.UNIFORM
+            return Lane(at.value(ivs.get(loop, 0)), kind)
+
+        results = evaluate(self.block, arguments, lanes, at.insert, index_of, {})
+        return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
+
+    def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """Emits one iteration of a nest without reductions."""
+        for number, value in enumerate(self.body(ivs, at, 1)):
+            self.write(number, value, ivs, at, 1)
