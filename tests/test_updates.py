@@ -62,3 +62,60 @@ def test_arguments_that_cannot_be_written_are_refused():
     same = np.ones(6, "f")
     with pytest.raises(ArgumentError, match="shares memory with argument 1"):
         program(same[:4], same[2:])
+
+
+LOOP = """
+func.func @main(%x: tensor<DIMx8xf32>, %y: tensor<DIMx8xf32>, %n: index) -> (tensor<DIMx8xf32>, tensor<DIMx8xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%a = %x, %b = %y) -> (tensor<DIMx8xf32>, tensor<DIMx8xf32>) {
+    %row = tensor.extract_slice %b[%i, 0] [1, 8] [1, 1] : tensor<DIMx8xf32> to tensor<1x8xf32>
+    %e = tensor.empty() : tensor<1x8xf32>
+    %d = linalg.add ins(%row, %row : tensor<1x8xf32>, tensor<1x8xf32>) outs(%e : tensor<1x8xf32>) -> tensor<1x8xf32>
+    %c = tensor.insert_slice %d into %a[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<DIMx8xf32>
+    %f = tensor.insert_slice %d into %b[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<DIMx8xf32>
+    scf.yield YIELD : tensor<DIMx8xf32>, tensor<DIMx8xf32>
+  }
+  return %r#0, %r#1 : tensor<DIMx8xf32>, tensor<DIMx8xf32>
+}
+"""
+YIELDS = {
+    "in place": ("%c, %b", lambda a, b, c, f: (c, b)),
+    "both in place": ("%c, %f", lambda a, b, c, f: (c, f)),
+    "exchanged": ("%f, %c", lambda a, b, c, f: (f, c)),
+    "one moved": ("%b, %c", lambda a, b, c, f: (b, c)),
+    "twice": ("%c, %c", lambda a, b, c, f: (c, c)),
+    "read as it was": ("%a, %f", lambda a, b, c, f: (a, f)),
+}
+
+
+@pytest.mark.parametrize("dim", ["16", "?"])
+@pytest.mark.parametrize("name", YIELDS)
+def test_a_loop_updates_what_it_carries(name, dim):
+    text, step = YIELDS[name]
+    program = irees.compile(LOOP.replace("DIM", dim).replace("YIELD", text))
+    x, y = np.arange(128, dtype="f").reshape(16, 8), np.arange(128, 256, dtype="f").reshape(16, 8)
+    first, second = x.copy(), y.copy()
+    a, b = x, y
+    for i in range(5):
+        c, f = a.copy(), b.copy()
+        c[i] = f[i] = b[i] + b[i]
+        a, b = step(a, b, c, f)
+    got = program(x, y, 5)
+    np.testing.assert_array_equal(got[0], a)
+    np.testing.assert_array_equal(got[1], b)
+    np.testing.assert_array_equal((x, y), (first, second))
+
+
+@pytest.mark.parametrize("dim", ["16", "?"])
+def test_a_loop_that_writes_a_row_copies_nothing_else(dim):
+    """Copies of what is carried stand before and after the loop, none in it."""
+    text = LOOP.replace("DIM", dim).replace("YIELD", "%c, %b")
+    module = str(irees.compile(text, to="stream"))
+    start = module.index("scf.for")
+    loop = module[start : module.index("\n    }\n", start)]
+    assert "stream.cmd.dispatch" in loop
+    assert "memref.copy" not in loop
+    assert f"memref<{dim}x8xf32>" not in [
+        line.split(" : ")[-1] for line in loop.splitlines() if "memref.alloc" in line
+    ]

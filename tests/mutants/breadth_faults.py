@@ -219,4 +219,20 @@ MUTANTS = (
         "        known = dim.factor is not None\n",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A286",
+        "a loop carries its tensors in place only if nothing changes them",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "        return value.block is dispatch.parent_block() and next_value(value) is result\n",
+        "        return False\n",
+        ("tests/test_updates.py",),
+    ),
+    Mutant(
+        "A287",
+        "a carried buffer is yielded in any place as it is",
+        "irees/transforms/stream/convert_to_stream/control_flow.py",
+        "and self.buffers[v] is not kept.get(i)",
+        "and self.buffers[v] not in kept.values()",
+        ("tests/test_updates.py",),
+    ),
 )

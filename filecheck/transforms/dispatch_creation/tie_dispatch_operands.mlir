@@ -93,3 +93,56 @@ func.func @main(%x: tensor<4xf32>, %v: f32) -> (tensor<4xf32> {irees.updates = 0
   %r = flow.dispatch @own::@own(%x, %v) : (tensor<4xf32>, f32) -> tensor<4xf32>
   func.return %r : tensor<4xf32>
 }
+
+// A loop replaces the tensor that it carries by one with another row. What it carries in another
+// place, or reads after the dispatch, keeps its memory.
+// CHECK:       func.func @carried
+// CHECK:         scf.for %{{.*}} iter_args(%[[C:[a-z]+]] = %x, %
+// CHECK:           flow.dispatch @k_carried::@k_carried(%{{.*}}, %[[C]]) : (tensor<1x8xf32>, tensor<64x8xf32>) -> %[[C]]
+// CHECK:       func.func @no_tie_in_another_place
+// CHECK:           flow.dispatch @k_moved::@k_moved(%{{.*}}, %{{.*}}) : (tensor<1x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+flow.executable @k_carried {
+  builtin.module {
+    func.func @k_carried(%u: !iree_tensor_ext.dispatch.tensor<readonly:tensor<1x8xf32>>,
+                      %x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>>,
+                      %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>) {
+      %0 = iree_tensor_ext.dispatch.tensor.load %u, offsets = [0, 0], sizes = [1, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<1x8xf32>> -> tensor<1x8xf32>
+      %1 = iree_tensor_ext.dispatch.tensor.load %x, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>> -> tensor<64x8xf32>
+      %2 = tensor.insert_slice %0 into %1[3, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<64x8xf32>
+      iree_tensor_ext.dispatch.tensor.store %2, %o, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : tensor<64x8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>
+      return
+    }
+  }
+}
+func.func @carried(%u: tensor<1x8xf32>, %x: tensor<64x8xf32>, %n: index) -> tensor<64x8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%c = %x, %d = %x) -> (tensor<64x8xf32>, tensor<64x8xf32>) {
+    %0 = flow.dispatch @k_carried::@k_carried(%u, %c) : (tensor<1x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    scf.yield %0, %d : tensor<64x8xf32>, tensor<64x8xf32>
+  }
+  return %r#0 : tensor<64x8xf32>
+}
+
+flow.executable @k_moved {
+  builtin.module {
+    func.func @k_moved(%u: !iree_tensor_ext.dispatch.tensor<readonly:tensor<1x8xf32>>,
+                      %x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>>,
+                      %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>) {
+      %0 = iree_tensor_ext.dispatch.tensor.load %u, offsets = [0, 0], sizes = [1, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<1x8xf32>> -> tensor<1x8xf32>
+      %1 = iree_tensor_ext.dispatch.tensor.load %x, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>> -> tensor<64x8xf32>
+      %2 = tensor.insert_slice %0 into %1[3, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<64x8xf32>
+      iree_tensor_ext.dispatch.tensor.store %2, %o, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : tensor<64x8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>
+      return
+    }
+  }
+}
+func.func @no_tie_in_another_place(%u: tensor<1x8xf32>, %x: tensor<64x8xf32>, %n: index) -> tensor<64x8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%c = %x, %d = %x) -> (tensor<64x8xf32>, tensor<64x8xf32>) {
+    %0 = flow.dispatch @k_moved::@k_moved(%u, %c) : (tensor<1x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    scf.yield %d, %0 : tensor<64x8xf32>, tensor<64x8xf32>
+  }
+  return %r#0 : tensor<64x8xf32>
+}

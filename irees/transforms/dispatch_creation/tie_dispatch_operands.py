@@ -12,11 +12,12 @@ elements are written: updating one row of a cache of 1 GB costs one row.
     func.func @k(%u: readonly<1x8>, %x: readwrite<64x8>) { load %x, insert, store %x }
     %1 = flow.dispatch @k(%u, %x) : (tensor<1x8xf32>, tensor<64x8xf32>) -> %x
 
-The operand is the result of another dispatch, or an argument that the function declares updated by
-that result (`irees.updates`). Operands that are read later, also through a reshape, are not tied;
-neither are those that the kernel also reads other than as the destination. Runs on CPU targets,
-before `irees-deduplicate-executables`, while each dispatch has an executable of its own. IREE:
-readwrite dispatch tensors and tied operands.
+The operand is the result of another dispatch, a tensor that a loop carries and replaces by
+that result, or an argument that the function declares updated by it (`irees.updates`).
+So a loop that writes a row of its result in each iteration moves one row at a time. Operands that
+are read later, also through a reshape, are not tied; neither are those that the kernel also reads
+other than as the destination. Runs on CPU targets, before `irees-deduplicate-executables`, while
+each dispatch has an executable of its own. IREE: readwrite dispatch tensors and tied operands.
 """
 
 from __future__ import annotations
@@ -25,8 +26,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -95,12 +104,36 @@ def is_ours(
         )
     terminator = function.body.block.last_op
     assert terminator is not None
-    if not isinstance(value, BlockArgument) or value.block is not function.body.block:
+    if not isinstance(value, BlockArgument):
         return False
     while result in later:
         result = later[result]
+    if value.block is not function.body.block:
+        return value.block is dispatch.parent_block() and next_value(value) is result
     wanted = [i for i, argument in updates_of(function).items() if argument == value.index]
     return any(terminator.operands[i] is result for i in wanted)
+
+
+def next_value(argument: BlockArgument) -> SSAValue | None:
+    """
+    Returns the value of a loop-carried tensor in the next iteration; None for any other argument,
+    and for one of `scf.while` that may have another buffer in each iteration.
+    """
+    block = argument.block
+    loop, terminator = block.parent_op(), block.last_op
+    if not isinstance(argument.type, TensorType) or not isinstance(terminator, scf.YieldOp):
+        return None
+    if isinstance(loop, scf.ForOp):
+        return terminator.operands[argument.index - 1]
+    if not isinstance(loop, scf.WhileOp) or DYNAMIC_INDEX in argument.type.get_shape():
+        return None
+    before = loop.before_region.block
+    condition = before.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    if argument.index >= len(before.args):
+        return None
+    passed_on = condition.operands[1 + argument.index] is before.args[argument.index]
+    return terminator.operands[argument.index] if passed_on else None
 
 
 @dataclass

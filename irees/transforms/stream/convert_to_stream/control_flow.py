@@ -7,7 +7,8 @@ branch are buffers that both regions write.
 
 A tensor of dynamic shape may change its size, so its buffer itself is carried or yielded. Each
 yielded buffer is allocated in the yielding region, for this purpose only. This makes its ownership
-unambiguous: the backend transfers the buffer instead of freeing it.
+unambiguous: the backend transfers the buffer instead of freeing it. A buffer that a counted loop
+carries and has updated in place is yielded as it is.
 
     %r = scf.if %c -> (tensor<?xf32>) {          %r = scf.if %c -> (memref<?xf32>) {
       scf.yield %x : tensor<?xf32>                 %a = memref.alloc(%n) : memref<?xf32>
@@ -202,12 +203,24 @@ class ControlFlow:
 
     def _yield(self, terminator: Operation, homes: dict[int, SSAValue], at: IndexBuilder) -> None:
         """Yields buffers for tensors without a home."""
+        kept = self._carried(terminator)
         places = [
-            i for i, v in enumerate(terminator.operands) if i not in homes and v in self.buffers
+            i
+            for i, v in enumerate(terminator.operands)
+            if i not in homes and v in self.buffers and self.buffers[v] is not kept.get(i)
         ]
+        for i in kept.keys() - homes.keys() - set(places):
+            terminator.operands[i] = kept[i]
         fresh = self._fresh([terminator.operands[i] for i in places], at)
         for i, buffer in zip(places, fresh, strict=True):
             terminator.operands[i] = buffer
+
+    def _carried(self, terminator: Operation) -> dict[int, SSAValue]:
+        """Returns the buffers that a counted loop carries, by position."""
+        block = terminator.parent_block()
+        if block is None or not isinstance(block.parent_op(), scf.ForOp):
+            return {}
+        return {a.index - 1: self.buffers[a] for a in block.args if a in self.buffers}
 
     def _finish(
         self, op: Operation, new: Operation, homes: dict[int, SSAValue], builder: IndexBuilder
