@@ -65,6 +65,11 @@ class CommonCosts:
     most_folded_bytes: int = cost(1 << 20, "bytes", "guess")
     """Largest result that is constant-folded at all."""
 
+    padded_growth: int = cost(
+        4, "1", "derived: a filter of 5 x 5 in 4 x 4 phases is 2.6 times as large"
+    )
+    """Maximum growth of a large constant by padding."""
+
     gathered_elements: int = cost(1 << 16, "elements", "guess")
     """Largest result of a gather whose indices are constant-folded."""
 

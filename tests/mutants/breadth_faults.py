@@ -235,4 +235,20 @@ MUTANTS = (
         "and self.buffers[v] not in kept.values()",
         ("tests/test_updates.py",),
     ),
+    Mutant(
+        "A288",
+        "a reversed constant that ends at index 0 counts from the end",
+        "irees/transforms/global_opt/fold_constants/moves.py",
+        "None if stop < 0 else stop",
+        "stop",
+        ("tests/transforms/global_opt/test_derived_constants.py",),
+    ),
+    Mutant(
+        "A289",
+        "an index past the end of a constant is not clamped",
+        "irees/transforms/global_opt/fold_constants/moves.py",
+        "if not (0 <= step.offset < size and 0 <= last < size):",
+        "if last > 1000:",
+        ("tests/transforms/global_opt/test_derived_constants.py",),
+    ),
 )

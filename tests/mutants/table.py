@@ -387,7 +387,7 @@ MUTANTS = (
     Mutant(
         "S5a",
         "a rewrite is applied without asking whether it may be",
-        "irees/transforms/global_opt/fold_constants.py",
+        "irees/transforms/global_opt/fold_constants/__init__.py",
         'if new is not None and may_rewrite(self.name, inner, f"fold of {inner.name}"):',
         "if new is not None:",
         ("tests/test_degradation.py::test_every_optional_pass_counts",),

@@ -98,3 +98,48 @@ func.func @no_trap() -> tensor<1xi32> {
   } -> tensor<1xi32>
   return %r : tensor<1xi32>
 }
+
+// What only moves elements is not read, so it may be large: a reversed weight,
+// CHECK-LABEL: func.func @reversed
+// CHECK-NOT:     linalg.generic
+// CHECK:         arith.constant dense_resource<w_strided_{{.*}}> : tensor<3x4xf32>
+// CHECK:         func.return
+func.func @reversed() -> tensor<3x4xf32> {
+  %w = arith.constant dense_resource<w> : tensor<4x3xf32>
+  %last = arith.constant 3 : index
+  %e = tensor.empty() : tensor<3x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<3x4xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.subi %last, %j : index
+    %v = tensor.extract %w[%k, %i] : tensor<4x3xf32>
+    linalg.yield %v : f32
+  } -> tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// or a padded one, but not one that becomes much larger.
+// CHECK-LABEL: func.func @padded
+// CHECK:         arith.constant dense_resource<w_padded_{{.*}}> : tensor<6x5xf32>
+// CHECK:         tensor.insert_slice
+// CHECK:         func.return
+func.func @padded() -> (tensor<6x5xf32>, tensor<200x100xf32>) {
+  %w = arith.constant dense_resource<w> : tensor<4x3xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x5xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%e : tensor<6x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<6x5xf32>
+  %r = tensor.insert_slice %w into %f[1, 1] [4, 3] [1, 1] : tensor<4x3xf32> into tensor<6x5xf32>
+  %d = tensor.empty() : tensor<200x100xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%d : tensor<200x100xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<200x100xf32>
+  %s = tensor.insert_slice %w into %g[1, 0] [4, 3] [1, 1] : tensor<4x3xf32> into tensor<200x100xf32>
+  return %r, %s : tensor<6x5xf32>, tensor<200x100xf32>
+}
+
+{-# dialect_resources: { builtin: { w: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e04000000041000010410000204100003041" } } #-}

@@ -125,3 +125,66 @@ def test_a_compilation_takes_little_more_memory_than_the_weights(tmp_path, monke
     size = 4096 * 4096 * 4
     # A single weight: it is decoded before it is packed, and both are there for a moment.
     assert int(answer.stdout) < 2 * size + 32 * MEBIBYTE
+
+
+MOVED = """
+func.func @main(%x: tensor<OUTxf32>) -> tensor<OUTxf32> {
+  %w = arith.constant dense_resource<w> : tensor<5x3x7xf32>
+  %e = tensor.empty() : tensor<OUTxf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<OUTxf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %c6 = arith.constant 6 : index
+    %p = PLACES
+    %v = tensor.extract %w[%a, %b, %c] : tensor<5x3x7xf32>
+    linalg.yield %v : f32
+  } -> tensor<OUTxf32>
+  %r = linalg.add ins(%x, %m : tensor<OUTxf32>, tensor<OUTxf32>) outs(%e : tensor<OUTxf32>) -> tensor<OUTxf32>
+  return %r : tensor<OUTxf32>
+}
+"""
+PLACES = {
+    "reversed": ("4 - i, j, 6 - k", (5, 3, 7), lambda w: w[::-1, :, ::-1]),
+    "turned": ("k, 2 - i, j", (3, 7, 5), lambda w: w[:, ::-1].transpose(1, 2, 0)),
+    "steps": ("i * 2 + 0, j * 1 + 1, 6 - k * 2", (3, 2, 4), lambda w: w[::2, 1:, ::-2]),
+    "past the end": ("i, j, k + 1", (5, 3, 7), lambda w: w[:, :, [1, 2, 3, 4, 5, 6, 6]]),
+    "one loop twice": ("i, i, k", (3, 1, 7), lambda w: w[[0, 1, 2], [0, 1, 2]][:, None]),
+}
+
+
+def places_of(text: str) -> str:
+    """`4 - i` as ops of arith"""
+    lines: list[str] = []
+
+    def value(words: list[str]) -> str:
+        if len(words) == 1:
+            return f"%c{words[0]}" if words[0].isdigit() else f"%{words[0]}"
+        at = max(n for n, w in enumerate(words) if w in "+-") if {*words} & {*"+-"} else 1
+        kind = {"+": "addi", "-": "subi", "*": "muli"}[words[at]]
+        lhs, rhs = value(words[:at]), value(words[at + 1 :])
+        lines.append(f"%t{len(lines)} = arith.{kind} {lhs}, {rhs} : index")
+        return f"%t{len(lines) - 1}"
+
+    names = [value(part.split()) for part in text.split(", ")]
+    zero = "arith.constant 0 : index\n    "
+    ops = [f"%{n} = arith.addi {v}, %p : index" for n, v in zip("abc", names, strict=True)]
+    return zero + "\n    ".join([*lines, *ops])
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_moved_constants(name):
+    places, shape, expected = PLACES[name]
+    w = np.arange(105, dtype=np.float32).reshape(5, 3, 7)
+    text = MOVED.replace("OUT", "x".join(map(str, shape))).replace("PLACES", places_of(places))
+    text = text.replace("%c0", "%p")
+    data = "04000000" + w.tobytes().hex()
+    text += '{-# dialect_resources: { builtin: { w: "0x' + data + '" } } #-}\n'
+    x = np.ones(shape, np.float32)
+    np.testing.assert_array_equal(irees.compile(text)(x), expected(w) + 1)
+    module = str(irees.compile(text, to="global-opt"))
+    assert ("w_strided_" in module) == (name not in ("past the end", "one loop twice"))

@@ -12,14 +12,16 @@ of a weight only changes its type.
 
 An op stays if its result is larger than 64 KiB and larger than its constant inputs together, if it
 would trap, or if it costs more than a tenth of the remaining compilation budget. Results above
-1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions. A transposed
-weight is computed only when its bytes are needed: folding does not read it.
+1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions.
+
+A weight that is only transposed, reversed or padded may have any size (`moves.py`): folding does
+not read it, since its bytes are computed when they are needed.
+
 IREE: `JitGlobals`, with the same growth rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -34,7 +36,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -45,8 +46,9 @@ from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
+from irees.transforms.global_opt.fold_constants.moves import move_of
 from irees.transforms.utils.constants import array_of, constant_of, derived_constant
-from irees.transforms.utils.structured import captured_values, maps, static_ranges
+from irees.transforms.utils.structured import captured_values, static_ranges
 
 
 def is_constant(value: SSAValue) -> bool:
@@ -125,30 +127,16 @@ def fold_slice_of_splat(op: tensor.ExtractSliceOp) -> arith.ConstantOp | None:
     )
 
 
-def transposition(op: linalg.GenericOp) -> list[int] | None:
-    """Returns the dim of the input for each dim of the result if an op only transposes."""
-    if len(op.inputs) != 1 or not isinstance(op.inputs[0].owner, arith.ConstantOp):
+def moved(op: Operation) -> arith.ConstantOp | None:
+    """move(constant)  =>  constant, computed when its bytes are needed; None for other ops"""
+    move = move_of(op)
+    if move is None:
         return None
-    end = op.body.block.first_op
-    if not isinstance(end, linalg.YieldOp) or end.operands[0] is not op.body.block.args[0]:
+    kind, size = op.results[0].type, size_of(op.results[0])
+    if size > max(COMMON.folded_bytes, COMMON.padded_growth * size_of(move.source.result)):
         return None
-    source, result = (list(each.results) for each in maps(op))
-    whole = all(isinstance(e, AffineDimExpr) for e in source)
-    if not whole or len(set(source)) != len(source) or set(source) != set(result):
-        return None
-    return [source.index(e) for e in result]
-
-
-def transposed(op: linalg.GenericOp, order: list[int]) -> arith.ConstantOp:
-    """transpose(constant)  =>  constant, computed when its bytes are needed"""
-    source, kind = op.inputs[0].owner, op.results[0].type
-    assert isinstance(source, arith.ConstantOp)
     assert isinstance(kind, TensorType)
-
-    def make(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-        np.copyto(out, np.transpose(arrays[0], order))
-
-    return derived_constant([source], make, kind, f"transposed{''.join(map(str, order))}")
+    return derived_constant([move.source], move.make, kind, move.name)
 
 
 def fold(op: Operation) -> arith.ConstantOp | None:
@@ -157,10 +145,10 @@ def fold(op: Operation) -> arith.ConstantOp | None:
         return fold_reshape(op)
     if is_slice(op) and (new := fold_slice_of_splat(op)) is not None:
         return new
+    if (new := moved(op)) is not None:
+        return new
     if not foldable(op) or not limits.afford("folding", steps(op)):
         return None
-    if isinstance(op, linalg.GenericOp) and (order := transposition(op)) is not None:
-        return transposed(op, order)
     values = [
         array_of(v.owner) if isinstance(v.owner, arith.ConstantOp) else _nothing(v)
         for v in op.operands
