@@ -256,6 +256,15 @@ def _filter_of(mode: str, x: Scalar) -> Scalar:
     return (x < 1.0).where(near, (x < 2.0).where(far, 0.0))
 
 
+def mean_matrix(size: int, out: int) -> np.ndarray[Any, Any]:
+    """Row i has the mean of elements floor(i * size / out) to ceil((i + 1) * size / out)."""
+    found = np.zeros((out, size))
+    for i in range(out):
+        begin, end = i * size // out, -(-(i + 1) * size // out)
+        found[i, begin:end] = 1 / (end - begin)
+    return found
+
+
 def _sinc(x: Scalar) -> Scalar:
     """sin(pi x) / (pi x), 1 at 0"""
     angle = x * math.pi

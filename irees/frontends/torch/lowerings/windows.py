@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...builder import Tensor, shapes, windows
+from ...builder import Tensor, resampling, shapes, windows
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
 from ..operators import aten
@@ -151,7 +151,12 @@ def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
         found = Windows(kernel, kernel, (1,) * n, (0,) * n, (0,) * n)
         result = windows.average_pool(call.b, x, found, out, True)
         return call.b.cast(result, call.dtype())
-    result, _ = windows.adaptive_pool(call.b, x, out, largest=False)
+    known = [(s, o) for s, o in zip(sizes, out) if isinstance(s, int) and isinstance(o, int)]
+    if len(known) == n and all(s and o for s, o in known):
+        means = [resampling.mean_matrix(s, o) for s, o in known]
+        result = resampling.apply_matrices(call.b, x, means, x.dtype.computed)
+    else:
+        result, _ = windows.adaptive_pool(call.b, x, out, largest=False)
     return call.b.cast(result, call.dtype())
 
 
