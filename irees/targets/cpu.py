@@ -196,6 +196,9 @@ class CpuCosts:
     shared_ops: int = cost(8, "ops", "guess")
     """Scalar ops of a body that iterations of a loop must share for it to become the innermost."""
 
+    unrolled_window: int = cost(64, "iterations", "guess")
+    """Maximum iterations of a jammed loop and of the reduction that slides along it, unrolled."""
+
     jammed_shared_ops: int = cost(4, "ops", "guess")
     """Scalar ops and loads that rows must share for several to run in one loop."""
 

@@ -231,3 +231,15 @@ def test_kaiser_windows(length, settings):
 
     x = torch.ones(length, dtype=torch.float64)
     torch.testing.assert_close(irees.compile(program, (x,), target="reference")(x), program(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "sizes", [((30,), (7,)), ((11, 4), (5, 9)), ((6, 7, 5), (4, 7, 2))], ids=str
+)
+def test_adaptive_means(sizes, dtype):
+    """Windows that overlap, that are longer than the input, and whole dims."""
+    shape, out = sizes
+    x = torch.randn(2, 3, *shape, dtype=getattr(torch, dtype))
+    pool = getattr(torch.nn.functional, f"adaptive_avg_pool{len(out)}d")
+    torch.testing.assert_close(irees.compile(lambda x: pool(x, out), (x,))(x), pool(x, out))

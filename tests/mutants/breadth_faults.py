@@ -251,4 +251,15 @@ MUTANTS = (
         "if last > 1000:",
         ("tests/transforms/global_opt/test_derived_constants.py",),
     ),
+    Mutant(
+        "A290",
+        "the last tap of a sliding window is left out",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "            for row in range(taps):\n",
+        "            for row in range(taps - 1):\n",
+        (
+            "tests/properties/test_split_windows.py",
+            "filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",
+        ),
+    ),
 )

@@ -148,3 +148,22 @@ func.func @rows_share_places(%x: memref<8x7xf32>, %p: memref<9xi64>, %y: memref<
   }
   return
 }
+
+// A window that slides along the jammed rows is unrolled inside the other reduction: 2 rows of
+// results and 3 taps read 4 rows of the image (the same loads are one to a C compiler).
+// CHECK-LABEL: func.func @sliding
+// CHECK:         scf.for
+// CHECK:           scf.for %[[X:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(
+// CHECK-NOT:         scf.for
+// CHECK-COUNT-6:     arith.addf {{.*}} : vector<8xf32>
+// CHECK-NOT:         arith.addf
+// CHECK:             scf.yield
+func.func @sliding(%x: memref<4x10xf32>, %f: memref<3x3xf32>, %o: memref<2x8xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(h, w, y, x) -> (h + y, w + x)>, affine_map<(h, w, y, x) -> (y, x)>, affine_map<(h, w, y, x) -> (h, w)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x, %f : memref<4x10xf32>, memref<3x3xf32>) outs(%o : memref<2x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  func.return
+}

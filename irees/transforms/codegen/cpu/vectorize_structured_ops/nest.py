@@ -65,6 +65,8 @@ class Nest(ElementAccesses):
     """The unroll factor of `jam`."""
     apart: Size = 1
     """The distance between jammed iterations."""
+    sliding: int | None = None
+    """The reduction loop that slides along `jam`; it is the innermost one, and unrolled."""
     checked: list[Operation] = field(default_factory=list)
     """Asserts that are emitted once for all jammed rows, detached from the body."""
     in_panels: bool = False
@@ -156,6 +158,7 @@ class Nest(ElementAccesses):
         columns = self.axis in parallel
         if columns:
             self._choose_jam(parallel[:-1])
+            self._choose_sliding()
             self.in_panels = self.jam is None and takes_panels(self)
             self.in_turns = not self.in_panels and takes_turns(self)
         if not self.in_panels:
@@ -286,6 +289,25 @@ class Nest(ElementAccesses):
                 divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
+
+    def _choose_sliding(self) -> None:
+        """
+        Chooses a short reduction loop that slides along the jammed loop, to be unrolled as the
+        innermost one. All jammed iterations then load a row once.
+
+        out[h, w] += in[h + y, w] * filter[y]: 7 rows h and 7 taps y read 13 rows, not 49.
+        """
+        if self.jam is None or not self.reassociate:
+            return
+        read = [e for m in self.maps[: self.inputs] for e in m.results]
+        for loop in self.reduction:
+            size = self.sizes[loop]
+            if not isinstance(size, int) or not 1 < size * self.points <= CPU.unrolled_window:
+                continue
+            if any({self.jam, loop} <= e.used_dims() for e in read):
+                self.reduction = [*(x for x in self.reduction if x != loop), loop]
+                self.sliding = loop
+                return
 
     def _shares_input(self, loop: int) -> bool:
         """Whether iterations of a loop read the same elements of an input, at least in part."""
@@ -598,6 +620,12 @@ class Nest(ElementAccesses):
         at: IndexBuilder,
         lanes: int,
     ) -> Sequence[SSAValue]:
+        if loops[0] == self.sliding:
+            taps = self.sizes[loops[0]]
+            assert isinstance(taps, int)
+            for row in range(taps):
+                accs = self.add_row(accs, {**ivs, loops[0]: row}, at, lanes)
+            return accs
         if len(loops) == 1 and self.in_turns:
             return reduce_in_turns(self, accs, ivs, at, lanes)
         if len(loops) == 1:
