@@ -242,4 +242,6 @@ def test_adaptive_means(sizes, dtype):
     shape, out = sizes
     x = torch.randn(2, 3, *shape, dtype=getattr(torch, dtype))
     pool = getattr(torch.nn.functional, f"adaptive_avg_pool{len(out)}d")
-    torch.testing.assert_close(irees.compile(lambda x: pool(x, out), (x,))(x), pool(x, out))
+    # Eager adds in bfloat16 in some dims.
+    want = pool(x.double(), out).to(x.dtype)
+    torch.testing.assert_close(irees.compile(lambda x: pool(x, out), (x,))(x), want)
