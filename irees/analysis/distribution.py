@@ -21,12 +21,12 @@ from math import prod
 
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from irees.analysis.contractions import is_contraction
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.storage import is_view, root, slice_of
+from irees.dialects.storage import is_reshape, is_view, root, slice_of
 from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.targets.common import COMMON
 
@@ -155,11 +155,12 @@ class Group:
 
     def tile_bytes(self) -> int:
         """Estimates the bytes that a tile of size 1 accesses: all buffers over all tiles."""
-        return _bytes_of(self.buffers()) // max(1, self.parallelism())
+        buffers = {access.buffer for member in self.members for access in member.accesses}
+        return _bytes_of(buffers) // max(1, self.parallelism())
 
-    def buffers(self) -> set[SSAValue]:
-        """Returns the buffers that the ops access."""
-        return {access.buffer for member in self.members for access in member.accesses}
+    def storage(self) -> set[SSAValue]:
+        """Returns the buffers that the ops access; reshapes of one tensor are the same buffer."""
+        return {_reshaped(access.buffer) for member in self.members for access in member.accesses}
 
     def loses_loops(self, parts: Sequence[Group], share: int) -> bool:
         """
@@ -169,8 +170,8 @@ class Group:
         """
         if all(len(part.classes) <= len(self.classes) for part in parts):
             return False
-        common = set.intersection(*(part.buffers() for part in parts))
-        return _bytes_of(common) * share < _bytes_of(self.buffers())
+        common = set.intersection(*(part.storage() for part in parts))
+        return _bytes_of(common) * share < _bytes_of(self.storage())
 
     def is_worthwhile(self, parts: Sequence[Group], enough: int, small: int) -> bool:
         """
@@ -183,6 +184,13 @@ class Group:
             return True
         generic = all(isinstance(m.op, linalg.GenericOp) for m in self.members)
         return generic and self.tile_bytes() <= small
+
+
+def _reshaped(value: SSAValue) -> SSAValue:
+    """Returns the tensor that a chain of reshapes shows."""
+    while isinstance(value, OpResult) and is_reshape(value.op):
+        value = value.op.operands[0]
+    return value
 
 
 def _bytes_of(buffers: Iterable[SSAValue]) -> int:
