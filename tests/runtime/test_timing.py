@@ -139,10 +139,12 @@ def test_the_timeline_has_the_parts_of_all_threads():
     before = irees.runtime.services.num_threads()
     irees.set_num_threads(2)
     try:
-        program = irees.compile(TEXT, time_dispatches=True)
+        # Milliseconds of work: a thread that sleeps is late for microseconds.
+        large = TEXT.replace("64", "640").replace("256", "1024")
+        program = irees.compile(large, time_dispatches=True)
         # On a busy machine one thread may do all parts of a run.
         for _ in range(100):
-            data = program.explain([X], as_data=True)
+            data = program.explain([np.ones((640, 1024), np.float32)], as_data=True)
             if len({event["device"] for event in data["timeline"]}) == 2:
                 break
     finally:
