@@ -29,22 +29,22 @@ func.func @main(%a: tensor<24x1100xf32>, %b: tensor<1100x16xf32>, %bias: tensor<
 ROWS = """
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
-func.func @main(%x: tensor<3x37xf32>) -> (tensor<3x37xf32>, tensor<3xf32>) {
+func.func @main(%x: tensor<3x133xf32>) -> (tensor<3x133xf32>, tensor<3xf32>) {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<3x37xf32>
-  %r = linalg.exp ins(%x : tensor<3x37xf32>) outs(%e : tensor<3x37xf32>) -> tensor<3x37xf32>
+  %e = tensor.empty() : tensor<3x133xf32>
+  %r = linalg.exp ins(%x : tensor<3x133xf32>) outs(%e : tensor<3x133xf32>) -> tensor<3x133xf32>
   %f = tensor.empty() : tensor<3xf32>
   %z = linalg.fill ins(%zero : f32) outs(%f : tensor<3xf32>) -> tensor<3xf32>
   %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
-      ins(%r : tensor<3x37xf32>) outs(%z : tensor<3xf32>) {
+      ins(%r : tensor<3x133xf32>) outs(%z : tensor<3xf32>) {
   ^bb0(%a: f32, %b: f32):
     %c = arith.addf %a, %b : f32
     linalg.yield %c : f32
   } -> tensor<3xf32>
-  return %r, %s : tensor<3x37xf32>, tensor<3xf32>
+  return %r, %s : tensor<3x133xf32>, tensor<3xf32>
 }
 """
-"""Rows that are no multiple of a vector."""
+"""Rows of several vectors of any width, and no multiple of one."""
 COMPLEX = """
 func.func @main(%x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> {
   %c = complex.constant [2.0 : f32, 3.0 : f32] : complex<f32>
