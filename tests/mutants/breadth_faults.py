@@ -262,4 +262,12 @@ MUTANTS = (
             "filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",
         ),
     ),
+    Mutant(
+        "A291",
+        "the taps of a window change places, whatever its body does",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "if self.jam is None or not self.reassociate or self.combiners() is None:",
+        "if self.jam is None or not self.reassociate:",
+        ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
+    ),
 )

@@ -259,3 +259,28 @@ def test_lanes_are_not_counted_in_bits():
 }"""
     got = irees.compile(text)(np.zeros((3, 70), np.bool_))
     np.testing.assert_array_equal(got, np.add.outer(np.arange(3), np.arange(70)) % 2 == 1)
+
+
+def test_the_order_of_a_window_stays_if_its_body_depends_on_it():
+    """r = 3 * r + x, in the order of the taps"""
+    program = irees.compile("""
+func.func @main(%x: tensor<2x9x40xi32>, %o: tensor<2x7x38xi32>) -> tensor<2x7x38xi32> {
+  %k = tensor.empty() : tensor<3x3xi32>
+  %three = arith.constant 3 : i32
+  %r = linalg.generic {indexing_maps = [affine_map<(c, h, w, y, x) -> (c, h + y, w + x)>,
+      affine_map<(c, h, w, y, x) -> (y, x)>, affine_map<(c, h, w, y, x) -> (c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %k : tensor<2x9x40xi32>, tensor<3x3xi32>) outs(%o : tensor<2x7x38xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %m = arith.muli %c, %three : i32
+    %s = arith.addi %m, %a : i32
+    linalg.yield %s : i32
+  } -> tensor<2x7x38xi32>
+  return %r : tensor<2x7x38xi32>
+}""")
+    x = np.random.default_rng(0).integers(-9, 9, (2, 9, 40)).astype(np.int32)
+    expected = np.ones((2, 7, 38), np.int32)
+    for y in range(3):
+        for z in range(3):
+            expected = 3 * expected + x[:, y : y + 7, z : z + 38]
+    np.testing.assert_array_equal(program(x, np.ones((2, 7, 38), np.int32)), expected)

@@ -293,11 +293,12 @@ class Nest(ElementAccesses):
     def _choose_sliding(self) -> None:
         """
         Chooses a short reduction loop that slides along the jammed loop, to be unrolled as the
-        innermost one. All jammed iterations then load a row once.
+        innermost one. All jammed iterations then load a row once. That changes the order of the
+        reduction, so its combiner must be known.
 
         out[h, w] += in[h + y, w] * filter[y]: 7 rows h and 7 taps y read 13 rows, not 49.
         """
-        if self.jam is None or not self.reassociate:
+        if self.jam is None or not self.reassociate or self.combiners() is None:
             return
         read = [e for m in self.maps[: self.inputs] for e in m.results]
         for loop in self.reduction:
