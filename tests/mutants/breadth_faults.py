@@ -270,4 +270,12 @@ MUTANTS = (
         "if self.jam is None or not self.reassociate:",
         ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
     ),
+    Mutant(
+        "A292",
+        "what a dispatch also reads as another shape is updated in place",
+        "irees/transforms/dispatch_creation/tie_dispatch_operands.py",
+        "return users.count(dispatch) + sum(times_read(view, dispatch) for view in views)",
+        "return users.count(dispatch)",
+        ("filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",),
+    ),
 )

@@ -146,3 +146,30 @@ func.func @no_tie_in_another_place(%u: tensor<1x8xf32>, %x: tensor<64x8xf32>, %n
   }
   return %r#0 : tensor<64x8xf32>
 }
+
+// What the dispatch also reads as another shape keeps its memory.
+// CHECK:       func.func @no_tie_to_what_is_read_twice
+// CHECK:           flow.dispatch @k_twice::@k_twice(%{{.*}}, %{{.*}}) : (tensor<64x8x1xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+flow.executable @k_twice {
+  builtin.module {
+    func.func @k_twice(%u: !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8x1xf32>>,
+                      %x: !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>>,
+                      %o: !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>) {
+      %0 = iree_tensor_ext.dispatch.tensor.load %u, offsets = [0, 0, 0], sizes = [1, 8, 1], strides = [1, 1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8x1xf32>> -> tensor<1x8xf32>
+      %1 = iree_tensor_ext.dispatch.tensor.load %x, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : !iree_tensor_ext.dispatch.tensor<readonly:tensor<64x8xf32>> -> tensor<64x8xf32>
+      %2 = tensor.insert_slice %0 into %1[3, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<64x8xf32>
+      iree_tensor_ext.dispatch.tensor.store %2, %o, offsets = [0, 0], sizes = [64, 8], strides = [1, 1] : tensor<64x8xf32> -> !iree_tensor_ext.dispatch.tensor<writeonly:tensor<64x8xf32>>
+      return
+    }
+  }
+}
+func.func @no_tie_to_what_is_read_twice(%x: tensor<64x8xf32>, %n: index) -> tensor<64x8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r = scf.for %i = %zero to %n step %one iter_args(%c = %x) -> (tensor<64x8xf32>) {
+    %u = tensor.expand_shape %c [[0], [1, 2]] output_shape [64, 8, 1] : tensor<64x8xf32> into tensor<64x8x1xf32>
+    %0 = flow.dispatch @k_twice::@k_twice(%u, %c) : (tensor<64x8x1xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    scf.yield %0 : tensor<64x8xf32>
+  }
+  return %r : tensor<64x8xf32>
+}

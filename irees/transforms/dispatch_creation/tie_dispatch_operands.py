@@ -83,7 +83,14 @@ def is_read_later(value: SSAValue, dispatch: Operation) -> bool:
                 return True
         elif op.parent_block() is not block or not op.is_before_in_block(dispatch):
             return True
-    return sum(use.operation is dispatch for use in value.uses) > 1
+    return times_read(value, dispatch) > 1
+
+
+def times_read(value: SSAValue, dispatch: Operation) -> int:
+    """Returns how many operands of a dispatch are a value or a reshape of it."""
+    users = [use.operation for use in value.uses]
+    views = [op.results[0] for op in dict.fromkeys(users) if is_reshape(op)]
+    return users.count(dispatch) + sum(times_read(view, dispatch) for view in views)
 
 
 def is_ours(
