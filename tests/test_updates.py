@@ -119,3 +119,39 @@ def test_a_loop_that_writes_a_row_copies_nothing_else(dim):
     assert f"memref<{dim}x8xf32>" not in [
         line.split(" : ")[-1] for line in loop.splitlines() if "memref.alloc" in line
     ]
+
+
+NESTED = """
+func.func @main(%x: tensor<DIMx8xf32>, %n: index) -> (tensor<DIMx8xf32>, tensor<DIMx8xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%a = %x, %b = %x) -> (tensor<DIMx8xf32>, tensor<DIMx8xf32>) {
+    %s:2 = scf.for %j = %zero to %n step %one iter_args(%c = %a, %d = %b) -> (tensor<DIMx8xf32>, tensor<DIMx8xf32>) {
+      %row = tensor.extract_slice %d[%j, 0] [1, 8] [1, 1] : tensor<DIMx8xf32> to tensor<1x8xf32>
+      %e = tensor.empty() : tensor<1x8xf32>
+      %t = linalg.add ins(%row, %row : tensor<1x8xf32>, tensor<1x8xf32>) outs(%e : tensor<1x8xf32>) -> tensor<1x8xf32>
+      %u = tensor.insert_slice %t into %c[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<DIMx8xf32>
+      %p = arith.cmpi slt, %i, %j : index
+      %w = scf.if %p -> (tensor<DIMx8xf32>) {
+        scf.yield %u : tensor<DIMx8xf32>
+      } else {
+        %v = tensor.insert_slice %t into %d[%j, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<DIMx8xf32>
+        scf.yield %v : tensor<DIMx8xf32>
+      }
+      scf.yield %w, %d : tensor<DIMx8xf32>, tensor<DIMx8xf32>
+    }
+    scf.yield %s#1, %s#0 : tensor<DIMx8xf32>, tensor<DIMx8xf32>
+  }
+  return %r#0, %r#1 : tensor<DIMx8xf32>, tensor<DIMx8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("dim", ["5", "?"])
+def test_loops_and_branches_in_loops_keep_what_they_still_need(dim):
+    text = NESTED.replace("DIM", dim)
+    x = np.arange(40, dtype="f").reshape(5, 8)
+    for got, wanted in zip(
+        irees.compile(text)(x, 5), irees.compile(text, target="reference")(x, 5), strict=True
+    ):
+        np.testing.assert_array_equal(got, wanted)

@@ -187,7 +187,7 @@ def test_images_of_any_size_are_resized(mode, how, target):
     for size in ((20, 31), (4, 17), (33, 17)):
         x = torch.rand(2, 3, *size)
         # Places are rounded in f32: the weights of 33 pixels have five bits less.
-        torch.testing.assert_close(program(x), resized(x), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(program(x), resized(x), rtol=1e-5, atol=1e-5)
 
 
 def _depthwise(x, w):

@@ -245,3 +245,16 @@ def test_adaptive_means(sizes, dtype):
     # Eager adds in bfloat16 in some dims.
     want = pool(x.double(), out).to(x.dtype)
     torch.testing.assert_close(irees.compile(lambda x: pool(x, out), (x,))(x), want)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(5, 4), (40, 4), (5, 70), (33, 65)], ids=str)
+def test_images_are_resized_by_any_ratio(size, mode):
+    """Dims one after the other, or together with one that becomes much smaller."""
+
+    def program(x):
+        return torch.nn.functional.interpolate(x, size, mode=mode)
+
+    x = torch.randn(2, 3, 37, 59)
+    # Weights are differences of places below 64, which f32 rounds to 2^-18.
+    torch.testing.assert_close(irees.compile(program, (x,))(x), program(x), rtol=1e-5, atol=2e-5)

@@ -15,8 +15,8 @@ from .dtypes import I32, I64, INDEX, U8, DType
 from .reductions import sum_
 from .scalars import Body, Scalar
 
-Taps = list[tuple[Scalar, Scalar | None]]
-"""Element indices along a dim with their weights; a weight of None is 1."""
+Taps = list[tuple[Scalar, Scalar]]
+"""Element indices along a dim with their weights."""
 
 RADII = {"linear": 1, "cubic": 2, "lanczos": 3}
 """Filter radius in elements, without downscaling."""
@@ -46,13 +46,16 @@ class Resizing:
         size, out = (s.as_index(n) - one for n in (self.size, self.out))
         return size.to(wide) / out.maximum(1).to(wide)
 
+    def nearest(self, s: Body, at: Scalar, wide: DType) -> Scalar:
+        """The input element that result element `at` is a copy of."""
+        place = at.to(wide)
+        place = (place + 0.5 if self.mode == "exact" else place) * self.step(s, wide)
+        return place.to(INDEX).clamp(0, s.as_index(self.size) - 1)
+
     def taps(self, s: Body, at: Scalar, wide: DType) -> Taps:
         """The input elements and weights that result element `at` is interpolated from."""
         step, last = self.step(s, wide), s.as_index(self.size) - 1
         place = at.to(wide)
-        if self.mode in ("nearest", "exact"):
-            place = (place + 0.5 if self.mode == "exact" else place) * step
-            return [(place.to(INDEX).clamp(0, last), None)]
         place = place * step if self.aligned else (place + 0.5) * step - 0.5
         if self.mode == "linear":
             place = place.maximum(0.0)
@@ -108,27 +111,54 @@ def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
+MOST_SHRUNK = 4
+"""
+How often dims may become smaller for the dims before them to be resized alone, which computes all
+of their elements. Resizing 512 x 512 to 32 x 32, AMD EPYC: one by one takes 1.7 times as long.
+"""
+
+
 def resize(b: Builder, x: Tensor, dims: Sequence[Resizing], wide: DType) -> Tensor:
     """
-    Resizes the trailing dims of x in dtype `wide`, one after the other. The last dim comes last:
-    only its elements are gathered, those of the others are rows.
+    Resizes the trailing dims of x in dtype `wide`, by linear or cubic interpolation.
+
+    The dims are resized one after the other, the last one last: only its elements are gathered,
+    those of the others are rows. Dims before much smaller ones are resized together with these.
     """
+    lead = x.rank - len(dims)
     for i, dim in enumerate(dims):
-        x = _resize_dim(b, x, x.rank - len(dims) + i, dim, wide)
+        if _shrinkage(dims[i + 1 :]) > MOST_SHRUNK:
+            return _resize_together(b, x, lead + i, dims[i:], wide)
+        x = _resize_together(b, x, lead + i, [dim], wide)
     return x
 
 
-def _resize_dim(b: Builder, x: Tensor, axis: int, dim: Resizing, wide: DType) -> Tensor:
-    """r[.., i, ..] = sum over taps of x[.., place, ..] * weight"""
-    shape = list(x.shape)
-    shape[axis] = dim.out
+def _shrinkage(dims: Sequence[Resizing]) -> float:
+    """How often the dims become smaller; those of unknown sizes by their factor, if any."""
+    return math.prod(
+        d.size / max(d.out, 1)
+        if isinstance(d.size, int) and isinstance(d.out, int)
+        else 1 / (d.factor or 1)
+        for d in dims
+    )
+
+
+def _resize_together(
+    b: Builder, x: Tensor, axis: int, dims: Sequence[Resizing], wide: DType
+) -> Tensor:
+    """r[.., i, j, ..] = sum over taps of x[.., p, q, ..] * weight of p * weight of q"""
+    behind = axis + len(dims)
+    shape = [*x.shape[:axis], *(d.out for d in dims), *x.shape[behind:]]
 
     def element(s: Body, *at: Scalar) -> Scalar:
-        terms: list[Scalar] = []
-        for place, weight in dim.taps(s, at[axis], wide):
-            value = s.extract(x, [*at[:axis], place, *at[axis + 1 :]]).to(wide)
-            terms.append(value if weight is None else value * weight)
-        return _sum(terms)
+        taps = [d.taps(s, at[axis + i], wide) for i, d in enumerate(dims)]
+
+        def total(i: int, chosen: list[Scalar]) -> Scalar:
+            if i == len(dims):
+                return s.extract(x, [*at[:axis], *chosen, *at[behind:]]).to(wide)
+            return _sum([total(i + 1, [*chosen, p]) * weight for p, weight in taps[i]])
+
+        return total(0, [])
 
     return b.from_function(element, shape, wide)
 

@@ -48,23 +48,20 @@ def _upsampled(call: Call, x: Tensor, factors: Any, aligned: bool) -> Tensor:
     """Resizes the spatial dims of x."""
     n = x.rank - 2
     dims = _resizings(call, x, call.shape()[2:], factors, aligned)
-    times = [_times(dim) for dim in dims]
-    if dims[0].mode in ("nearest", "exact") and None not in times:
-        return _repeated(call, x, times)  # type: ignore[arg-type]
-    if x.dtype is U8 and n == 2 and dims[0].mode in ("linear", "cubic") and x.is_static:
+    if dims[0].mode in ("nearest", "exact"):
+        times = [found for dim in dims if (found := _times(dim)) is not None]
+        return _repeated(call, x, times) if len(times) == n else _nearest(call, x, dims)
+    if x.dtype is U8 and n == 2 and x.is_static:
         return resampling.apply_matrices_to_bytes(call.b, x, _matrices(call, dims, np.float64))
-    wide = x.dtype if dims[0].mode in ("nearest", "exact") else _wide(x)
-    if wide is x.dtype and dims[0].mode in ("nearest", "exact"):
-        return _nearest(call, x, dims, n)
-    return _finished(call, resampling.resize(call.b, x, dims, wide))
+    return _finished(call, resampling.resize(call.b, x, dims, _wide(x)))
 
 
-def _nearest(call: Call, x: Tensor, dims: list[Resizing], n: int) -> Tensor:
+def _nearest(call: Call, x: Tensor, dims: list[Resizing]) -> Tensor:
     """Nearest-neighbor resizing; computes indices in f32 and only moves elements."""
     wide = _wide(x)
 
     def element(s: Any, *at: Any) -> Any:
-        places = [d.taps(s, at[2 + i], wide)[0][0] for i, d in enumerate(dims)]
+        places = [d.nearest(s, at[2 + i], wide) for i, d in enumerate(dims)]
         return s.extract(x, [*at[:2], *places])
 
     return call.b.from_function(element, call.shape(), x.dtype)

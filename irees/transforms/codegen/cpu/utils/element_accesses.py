@@ -1,19 +1,19 @@
 """
-Reads and writes the operands of a structured op on buffers, one element or a vector at a time.
-
-`irees-vectorize-structured-ops` and `irees-vectorize-shuffled-ops` build their loops around it.
+Classifies the accesses of a structured op by their strides along a loop, and emits its body for a
+vector of iterations. For `irees-vectorize-structured-ops` and `irees-vectorize-shuffled-ops`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from irees.targets.cpu import CPU
+from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
 from irees.transforms.codegen.cpu.utils.invariants import invariants
 from irees.transforms.utils.lanes import (
     Kind,
@@ -21,23 +21,20 @@ from irees.transforms.utils.lanes import (
     NotVectorizableError,
     evaluate,
     lane_bytes,
-    load_steps,
     materialize,
     moves_in_lanes,
     unit_stride,
 )
+from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.structured import (
-    affine_value,
-    iterators,
     linear_form,
     loop_sources,
-    maps,
 )
 
 
 @dataclass
-class ElementAccesses:
+class ElementAccesses(OperandAccesses):
     """The operands of a structured op, and the loop along which vectors lie, if any."""
 
     op: linalg.GenericOp
@@ -48,10 +45,7 @@ class ElementAccesses:
     """The trip count of each loop, once the loops are built."""
 
     def __post_init__(self) -> None:
-        self.maps = maps(self.op)
-        self.kinds = iterators(self.op)
-        self.block = self.op.body.block
-        self.inputs = len(self.op.inputs)
+        super().__init__(self.op)
 
     def strides(self, axis: int) -> list[str]:
         """Classifies operand strides along a loop: `uniform`, `unit`, `short` or `other`."""
@@ -110,39 +104,21 @@ class ElementAccesses:
             sizes.append(buffer_dim(self.op.operands[source[0]], source[1], builder))
         return sizes
 
-    def access(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """Returns the indices of an operand for the induction variables."""
-        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
-        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
-
-    def read(
-        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
-    ) -> Lane:
-        """Loads one element of an operand, or `lanes` elements along an axis."""
-        operand = self.op.operands[position]
-        if not isinstance(operand.type, MemRefType):
-            return Lane(operand, Kind.UNIFORM)
-        indices = self.access(position, ivs, at)
-        if lanes > 1 and axis is not None and self.moves(position, axis):
-            form = linear_form(self.maps[position].results[-1])
-            assert form is not None
-            step = form[0][axis]
-            return Lane(load_steps(operand, indices, step, lanes, at), Kind.VECTOR)
-        return Lane(at.insert(memref.LoadOp.get(operand, indices)).results[0], Kind.UNIFORM)
-
-    def moves(self, position: int, axis: int) -> bool:
-        return any(axis in e.used_dims() for e in self.maps[position].results)
-
-    def write(
-        self, position: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    def around(
+        self,
+        loops: Sequence[int],
+        body: Callable[[dict[int, Size], IndexBuilder], None],
+        at: IndexBuilder,
+        ivs: dict[int, Size] | None = None,
     ) -> None:
-        """Stores one element of a result, or `lanes` elements."""
-        target = self.op.operands[self.inputs + position]
-        indices = self.access(self.inputs + position, ivs, at)
-        if lanes > 1:
-            at.insert(vector.StoreOp(value, target, indices))
-        else:
-            at.insert(memref.StoreOp.get(value, target, indices))
+        """Emits loops over single iterations around a body."""
+        ivs = ivs or {}
+        if not loops:
+            body(ivs, at)
+            return
+        close, iv, inner = for_loop(at, 0, self.sizes[loops[0]], 1)
+        self.around(loops[1:], body, inner, {**ivs, loops[0]: iv})
+        close()
 
     def body(
         self,
@@ -175,4 +151,4 @@ class ElementAccesses:
     def point(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits one iteration of a nest without reductions."""
         for number, value in enumerate(self.body(ivs, at, 1)):
-            self.write(number, value, ivs, at, 1)
+            self.write(number, value, ivs, at)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import memref, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, StridedLayoutAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -31,7 +31,8 @@ from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.element_accesses import ElementAccesses
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.shapes import IndexBuilder, Size, reassociation_attr
+from irees.transforms.utils.reshapes import collapse
+from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import static_ranges
 from irees.transforms.utils.views import strides_of
 
@@ -87,16 +88,8 @@ class Interleaving:
         nest.sizes = nest.trip_counts(here)
         self.flat = [_flat(output, here) for output in nest.op.outputs]
         others = [i for i in range(len(nest.kinds)) if i not in (self.along, self.last)]
-        self._outer(others, {}, here)
+        nest.around(others, self._columns, here)
         Rewriter.erase_op(nest.op)
-
-    def _outer(self, loops: list[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
-        if not loops:
-            self._columns(ivs, at)
-            return
-        close, iv, b = for_loop(at, 0, self.nest.sizes[loops[0]], 1)
-        self._outer(loops[1:], {**ivs, loops[0]: iv}, b)
-        close()
 
     def _columns(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits vectors, narrower ones for the rest of a known size, then single elements."""
@@ -123,7 +116,7 @@ class Interleaving:
         for position, (flat, parts) in enumerate(
             zip(self.flat, zip(*found, strict=True), strict=True)
         ):
-            *outer, along, _ = nest.access(nest.inputs + position, {**ivs, self.last: 0}, at)
+            *outer, along, _ = nest.indices(nest.inputs + position, {**ivs, self.last: 0}, at)
             first = at.mul(along, self.count)
             for number, value in enumerate(interleaved(parts, lanes, at)):
                 place = at.value(at.add(first, number * lanes))
@@ -141,12 +134,7 @@ def _flat(output: SSAValue, at: IndexBuilder) -> SSAValue:
         layout = StridedLayoutAttr([*list(layout.strides)[:-2], 1], layout.offset)
     groups = [*([d] for d in range(len(outer))), [len(outer), len(outer) + 1]]
     flat = MemRefType(kind.element_type, shape, layout, kind.memory_space)
-    op = memref.CollapseShapeOp.build(
-        operands=[output],
-        properties={"reassociation": reassociation_attr(groups)},
-        result_types=[flat],
-    )
-    return at.insert(op).results[0]
+    return collapse(output, groups, flat, at)
 
 
 def interleaved(parts: Sequence[SSAValue], lanes: int, at: IndexBuilder) -> list[SSAValue]:

@@ -79,16 +79,8 @@ class Tiles:
         others = [i for i in range(len(nest.kinds)) if i not in (self.across, self.along)]
         self.back = self._back(here)
         self.in_runs = all(map(self._in_runs, nest.op.outputs))
-        self._outer(others, {}, here)
+        nest.around(others, self._tiles, here)
         Rewriter.erase_op(nest.op)
-
-    def _outer(self, loops: list[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
-        if not loops:
-            self._tiles(ivs, at)
-            return
-        close, iv, b = for_loop(at, 0, self.nest.sizes[loops[0]], 1)
-        self._outer(loops[1:], {**ivs, loops[0]: iv}, b)
-        close()
 
     def _tiles(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits whole tiles in strips, then scalar epilogues of both loops."""
@@ -222,7 +214,7 @@ class Tiles:
             if not self.in_runs or bytes_of(root(source).type) < self.large:
                 continue
             for place in self._rows(ivs, at):
-                indices = self.nest.access(position, place, at)
+                indices = self.nest.indices(position, place, at)
                 at.insert(PrefetchOp(source, indices, locality=L2))
 
     def _vector(
@@ -231,4 +223,4 @@ class Tiles:
         """Emits the body for N elements along the contiguous loop of the output."""
         nest, lanes = self.nest, self.nest.lanes
         for position, value in enumerate(nest.body(place, at, lanes, turned)):
-            nest.write(position, value, place, at, lanes)
+            nest.write(position, value, place, at)

@@ -506,13 +506,13 @@ class Nest(ElementAccesses):
             values = [self._mapped(place, at, lanes) for place in places]
             for place, results in zip(places, values, strict=True):
                 for i, value in enumerate(results):
-                    self.write(i, value, place, at, lanes)
+                    self.write(i, value, place, at)
             return
         if self.axis in self.reduction:
             accs = [lane.value for place in places for lane in self._start(place, at, 1)]
             results = reduce_lanes(self, accs, places, at)
             for number, value in enumerate(results):
-                self.write(number % outputs, value, places[number // outputs], at, lanes)
+                self.write(number % outputs, value, places[number // outputs], at)
             return
         start = self._accumulators(places, at, lanes)
         results = self._reduced(start, ivs, at, lanes)
@@ -556,7 +556,7 @@ class Nest(ElementAccesses):
         """Stores the results, and those of the fused consumer."""
         if self.consumer is None or self.after is None or self.consumer.keeps_source:
             for i, value in enumerate(values):
-                self.write(i, value, ivs, at, lanes)
+                self.write(i, value, ivs, at)
         if self.consumer is None or self.after is None:
             return
         after = self.after
@@ -572,7 +572,7 @@ class Nest(ElementAccesses):
         ]
 
         for i, value in enumerate(self.consumer.values(arguments, lanes, at)):
-            after.write(i, value, theirs, at, lanes)
+            after.write(i, value, theirs, at)
 
     def _produced(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
         """Returns the value of the fused producer; also stores it if it has other readers."""
@@ -588,7 +588,7 @@ class Nest(ElementAccesses):
         ]
         (value,) = self.producer.values(arguments, lanes, at, before.computed)
         if self.producer.keeps_source:
-            before.write(0, value, theirs, at, lanes)
+            before.write(0, value, theirs, at)
         return Lane(value, Kind.VECTOR if lanes > 1 else Kind.UNIFORM)
 
     def _reduced(

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from irees.dialects.storage import slice_of
+from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
@@ -35,11 +36,8 @@ from irees.transforms.utils.lanes import (
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, element_bytes
 from irees.transforms.utils.structured import (
-    affine_value,
-    iterators,
     linear_form,
     loop_sources,
-    maps,
     writes_along_reduction,
 )
 
@@ -47,15 +45,11 @@ ACCESS_BYTES = 16
 """The widest load or store of one thread."""
 
 
-class Points:
+class Points(OperandAccesses):
     """Emits single iterations, or vectors of iterations, of an op's loops."""
 
     def __init__(self, op: linalg.GenericOp):
-        self.op = op
-        self.maps = maps(op)
-        self.kinds = iterators(op)
-        self.block = op.body.block
-        self.inputs = len(op.inputs)
+        super().__init__(op)
         self.parallel = [i for i, k in enumerate(self.kinds) if k == "parallel"]
         self.reduction = [i for i, k in enumerate(self.kinds) if k != "parallel"]
 
@@ -80,37 +74,6 @@ class Points:
             if plain != set(self.parallel) or used - plain:
                 return False
         return True
-
-    def indices(self, position: int, ivs: dict[int, Size], at: IndexBuilder) -> list[SSAValue]:
-        """Returns the indices at which an iteration accesses an operand."""
-        dims = [ivs.get(i, 0) for i in range(len(self.kinds))]
-        return [at.value(affine_value(e, dims, at)) for e in self.maps[position].results]
-
-    def moves(self, position: int, axis: int) -> bool:
-        """Whether the accesses to an operand depend on a loop."""
-        return any(axis in e.used_dims() for e in self.maps[position].results)
-
-    def read(
-        self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int, axis: int | None
-    ) -> Lane:
-        """Loads an operand for one iteration, or for `lanes` iterations along an axis."""
-        operand = self.op.operands[position]
-        if not isinstance(operand.type, MemRefType):
-            return Lane(operand, Kind.UNIFORM)
-        places = self.indices(position, ivs, at)
-        if lanes > 1 and axis is not None and self.moves(position, axis):
-            kind = vector_of(operand.type.element_type, lanes)
-            return Lane(at.insert(vector.LoadOp(operand, places, kind)).results[0], Kind.VECTOR)
-        return Lane(at.insert(memref.LoadOp.get(operand, places)).results[0], Kind.UNIFORM)
-
-    def write(self, number: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder) -> None:
-        """Stores a result of one iteration, or a vector of results that starts there."""
-        target = self.op.operands[self.inputs + number]
-        places = self.indices(self.inputs + number, ivs, at)
-        if value.type == target.type.element_type:  # type: ignore[attr-defined]
-            at.insert(memref.StoreOp.get(value, target, places))
-        else:
-            at.insert(vector.StoreOp(value, target, places))
 
     def initial(self, ivs: dict[int, Size], at: IndexBuilder) -> list[Lane]:
         """Loads the current values of the outputs that the body uses."""
