@@ -6,14 +6,12 @@ This module reads a cached program without importing xDSL; on a miss it uses `ir
 
 from __future__ import annotations
 
-import gc
-import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from irees.collection import rare_collections
 from irees.errors import ArgumentError
 from irees.fence import fenced, let_through
 from irees.frontends.mlir import open_source
@@ -31,35 +29,6 @@ if TYPE_CHECKING:
     from irees.backends.reference.backend import ReferenceProgram
     from irees.build import Source
     from irees.runtime.device_program import DeviceProgram
-
-YOUNG_OBJECTS = 200_000
-"""Threshold of the youngest GC generation during compilation, in allocated objects."""
-
-_compiling = threading.Lock()
-_thresholds: list[tuple[int, int, int]] = []
-
-
-@contextmanager
-def rare_collections() -> Generator[None]:
-    """
-    Makes garbage collection rare inside the block: IR is cyclic, but stays alive to the end.
-
-    With Python's default thresholds, a fifth of the compile time is spent in the collector.
-    """
-    with _compiling:
-        _thresholds.append(gc.get_threshold())
-        first, *rest = _thresholds[-1]
-        if first:  # 0: the caller has disabled collection
-            gc.set_threshold(max(YOUNG_OBJECTS, first), *rest)
-    try:
-        yield
-    finally:
-        with _compiling:
-            # The first of concurrent compilations saved the caller's thresholds.
-            chosen = _thresholds[0]
-            _thresholds.pop()
-            if not _thresholds:
-                gc.set_threshold(*chosen)
 
 
 def compile_text(source: str | Path, options: Options, hooks: Hooks) -> Program:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irees
-from irees.compiler import YOUNG_OBJECTS
+from irees.collection import YOUNG_OBJECTS
 from irees.errors import ArgumentError, OutOfMemoryError, ParseError, RuntimeTrap, VerifyError
 
 F32 = np.float32

@@ -28,7 +28,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from irees.compiler import rare_collections
+from irees.collection import rare_collections
 from irees.errors import ArgumentError, IreesError
 from irees.frontends.torch.decomposing import graph_table
 from irees.frontends.torch.exporting import reason as reason_of

@@ -17,6 +17,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from irees.collection import rare_collections
 from irees.errors import UnsupportedError
 from irees.fence import fenced
 
@@ -44,6 +45,7 @@ def import_torch(
     return import_program(program, inputs, dynamic_shapes, kwargs, function).module
 
 
+@rare_collections()
 def import_program(
     program: Any,
     inputs: Sequence[Any] | None = None,
