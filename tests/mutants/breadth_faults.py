@@ -278,4 +278,12 @@ MUTANTS = (
         "return users.count(dispatch)",
         ("filecheck/transforms/dispatch_creation/tie_dispatch_operands.mlir",),
     ),
+    Mutant(
+        "A293",
+        "minus infinity is finite",
+        "irees/transforms/codegen/common/expand_math/__init__.py",
+        "    return f.less(f.absolute(x), inf)\n",
+        "    return f.less(x, inf)\n",
+        ("tests/transforms/codegen/common/test_expand_math.py",),
+    ),
 )

@@ -23,8 +23,8 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects.irees import LdexpOp, LookupOp, ScalefOp
 from irees.transforms.utils.shapes import insert_located
 
-LESS, UNORDERED = 4, 14
-"""Predicates of `arith.cmpf`: `olt`, and `uno`, which is true if an operand is NaN."""
+EQUAL, LESS, UNORDERED = 1, 4, 14
+"""Predicates of `arith.cmpf`: `oeq`, `olt`, and `uno`, which is true if an operand is NaN."""
 
 
 class Formula:
@@ -109,6 +109,10 @@ class Formula:
     def less(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
         """a < b"""
         return self._compare(LESS, a, b if isinstance(b, SSAValue) else self.number(b))
+
+    def equal(self, a: SSAValue, b: float) -> SSAValue:
+        """a == b"""
+        return self._compare(EQUAL, a, self.number(b))
 
     def is_nan(self, a: SSAValue) -> SSAValue:
         """a != a"""

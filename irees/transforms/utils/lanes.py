@@ -60,6 +60,7 @@ ELEMENTWISE = frozenset(
     math.erf math.sin math.cos math.tan math.atan math.absf math.floor math.ceil math.round
     math.roundeven math.trunc math.powf math.fma math.absi math.copysign math.sinh math.cosh
     math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
+    math.isnan math.isinf math.isfinite arith.bitcast
     """.split()
 )
 """Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""

@@ -67,3 +67,18 @@ func.func @angles(%x: vector<4xf64>) -> vector<4xf64> {
   %y = math.cos %x : vector<4xf64>
   return %y : vector<4xf64>
 }
+
+// A classification is a comparison, which has a form on vectors of every width.
+// CHECK-LABEL: func.func @classes
+// CHECK:         arith.cmpf uno, %x, %x : vector<8xf32>
+// CHECK:         arith.andi
+// CHECK:         arith.cmpf oeq, %{{.*}}, %{{.*}} : vector<8xf32>
+// CHECK:         arith.andi
+// CHECK:         arith.cmpf olt, %{{.*}}, %{{.*}} : vector<8xf32>
+// CHECK-NOT:     math.is
+func.func @classes(%x: vector<8xf32>) -> (vector<8xi1>, vector<8xi1>, vector<8xi1>) {
+  %n = math.isnan %x : vector<8xf32>
+  %i = math.isinf %x : vector<8xf32>
+  %f = math.isfinite %x : vector<8xf32>
+  return %n, %i, %f : vector<8xi1>, vector<8xi1>, vector<8xi1>
+}

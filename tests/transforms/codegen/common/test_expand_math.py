@@ -197,6 +197,27 @@ def test_vectors_and_scalars_give_the_same_bits():
         assert np.array_equal(whole[:200].view(np.uint32), alone.view(np.uint32))
 
 
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cuda-emulated"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+def test_classes_of_floats(name, dtype, target):
+    kind = f"tensor<?xf{np.dtype(dtype).itemsize * 8}>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: {kind}, %o: tensor<?xi1>) -> tensor<?xi1> {{
+  %r = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}}
+      ins(%x : {kind}) outs(%o : tensor<?xi1>) {{
+  ^bb0(%a: {kind[9:-1]}, %b: i1):
+    %c = math.{name} %a : {kind[9:-1]}
+    linalg.yield %c : i1
+  }} -> tensor<?xi1>
+  return %r : tensor<?xi1>
+}}"""
+    large = np.finfo(dtype).max
+    x = np.array([np.nan, -np.nan, np.inf, -np.inf, large, -large, 1e-45, 0.0, -0.0] * 7, dtype)
+    program = irees.compile(text, target=target)
+    assert np.array_equal(program(x, np.zeros(x.shape, bool)), getattr(np, name)(x))
+
+
 @pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v3"])
 def test_every_width_has_the_same_bits(target):
     """Instructions of one processor stand in for arithmetic of others, special values included."""

@@ -19,6 +19,7 @@ stay one call per lane.
 | erf | rational on [-4, 4]; polynomial on [-1, 1], else 1 - erfc | 37 (4 above 1e-30), 1 |
 | erfc | exp(-x^2) and a polynomial of (x - 2.5) / (x + 2.5), 1 - erf below 1/2 | 4, 4 |
 | rsqrt | 1 / sqrt | 1, 1 |
+| isnan, isinf, isfinite | comparisons of x with itself, of abs(x) with infinity | 0, 0 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1, 1 |
 | sin, cos | polynomials after Cody and Waite's reduction; libm beyond 4,096, 2^20 | 2, 1 |
 | tan | an odd polynomial after the same reduction (Cephes); sin / cos | 4, 2 |
@@ -58,6 +59,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -121,6 +123,16 @@ def pick(op: Operation) -> SSAValue | None:
     return f.select(f.less(y, x) if isinstance(op, arith.MaxnumfOp) else f.less(x, y), x, y)
 
 
+def is_infinite(f: Formula, x: SSAValue) -> SSAValue:
+    """isinf(x)  =>  |x| == inf"""
+    return f.equal(f.absolute(x), inf)
+
+
+def is_finite(f: Formula, x: SSAValue) -> SSAValue:
+    """isfinite(x)  =>  |x| < inf"""
+    return f.less(f.absolute(x), inf)
+
+
 FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.acos": acos,
     "math.acosh": acosh,
@@ -141,6 +153,9 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.erf": erf,
     "math.erfc": erfc,
     "math.rsqrt": rsqrt,
+    "math.isnan": Formula.is_nan,
+    "math.isinf": is_infinite,
+    "math.isfinite": is_finite,
 }
 
 
@@ -179,7 +194,7 @@ def expand(op: Operation, able: Abilities) -> SSAValue | None:
         return to_int(op)
     if op.name not in (*FORMULAS, *PERIODIC, "math.atan2", "math.powf", "math.fpowi"):
         return None
-    kind = op.results[0].type
+    kind = op.operands[0].type
     element = kind.element_type if isinstance(kind, VectorType) else kind
     if not isinstance(element, Float32Type | Float64Type):
         return None
