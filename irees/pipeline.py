@@ -103,8 +103,9 @@ DISPATCHES = "dispatch-creation"
 
 GLOBAL_OPT = """
     inline-custom-ops convert-elementwise-to-linalg expand-arith keep-inits insert-shape-checks
-    erase-unused-results initialize-empties raise-special-ops decompose-selections decompose-moves
-    decompose-packs decompose-im2col decompose-winograd decompose-fft
+    erase-unused-results initialize-empties raise-special-ops split-arg-compares
+    decompose-selections decompose-moves decompose-packs decompose-im2col decompose-winograd
+    decompose-fft
 """
 """Named ops become generics."""
 
@@ -288,8 +289,9 @@ OPTIONAL = frozenset(
     irees-gpu-lower-sorts irees-gpu-use-bulk-copies irees-gpu-lower-warpgroup-contractions
     irees-gpu-lower-contractions irees-gpu-lower-reductions irees-gpu-lower-transposes
     irees-gpu-replicate-scalars irees-gpu-eliminate-barriers irees-gpu-stream-k
-    irees-split-windows irees-split-reductions irees-split-sorts irees-sort-out-of-place
-    irees-tabulate-index-expressions irees-bubble-up-extract-slices irees-collapse-dimensions
+    irees-split-arg-compares irees-split-windows irees-split-reductions irees-split-sorts
+    irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
+    irees-collapse-dimensions
     """.split()
 )
 """

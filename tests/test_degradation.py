@@ -774,6 +774,24 @@ def images_are_right(program) -> bool:
     return np.array_equal(program(x), x.sum((2, 3)))
 
 
+PLACES = """
+func.func @main(%x: tensor<3x64xf32>, %v: tensor<3xf32>, %i: tensor<3xi64>) -> (tensor<3xf32>, tensor<3xi64>) {
+  %r:2 = iree_linalg_ext.arg_compare dimension(1) ins(%x : tensor<3x64xf32>) outs(%v, %i : tensor<3xf32>, tensor<3xi64>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<3xf32>, tensor<3xi64>
+  return %r#0, %r#1 : tensor<3xf32>, tensor<3xi64>
+}
+"""
+
+
+def places_are_right(program) -> bool:
+    x = (np.arange(3 * 64, dtype=np.float32).reshape(3, 64) * 7) % 31
+    values, places = program(x, np.full(3, -1, np.float32), np.zeros(3, np.int64))
+    return np.array_equal(values, x.max(1)) and np.array_equal(places, x.argmax(1))
+
+
 WINDOWS = """
 #image = affine_map<(c, h, w, y, x) -> (c, h + y, w + x)>
 #window = affine_map<(c, h, w, y, x) -> (y, x)>
@@ -800,6 +818,7 @@ def windows_are_right(program) -> bool:
 
 
 PROGRAMS = {
+    "places": (PLACES, places_are_right),
     "windows": (WINDOWS, windows_are_right),
     "images": (IMAGES, images_are_right),
     "parts": (PARTS, parts_are_right),

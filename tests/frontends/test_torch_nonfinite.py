@@ -94,3 +94,21 @@ def test_gradients_of_margin_losses():
     losses = [F.multi_margin_loss, torch.compile(F.multi_margin_loss, backend="irees")]
     wanted, found = (torch.autograd.grad(loss(x, target), x)[0] for loss in losses)
     torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference", "cuda-emulated"])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_extremes_with_their_indices(dim, dynamic, target):
+    """Rows of equal, infinite and NaN elements; the first of several winners counts."""
+    odd = [math.nan, math.inf, -math.inf, 0.0, 1.0]
+    x = torch.tensor([[a, b] + [-math.inf] * 36 + [c, a, b] for a in odd for b in odd for c in odd])
+    x = x if dim == 1 else x.T.contiguous()
+
+    def extremes(x):
+        return (*x.max(dim), *x.min(dim), x.argmax(dim), x.argmin(dim))
+
+    sizes = ({dim: Dim("n", min=2)},) if dynamic else None
+    program = irees.compile(extremes, (x,), dynamic_shapes=sizes, target=target)
+    for found, wanted in zip(program(x), extremes(x), strict=True):
+        assert torch.equal(found.nan_to_num(7.0), wanted.nan_to_num(7.0))

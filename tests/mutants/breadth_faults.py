@@ -286,4 +286,34 @@ MUTANTS = (
         "    return f.less(x, inf)\n",
         ("tests/transforms/codegen/common/test_expand_math.py",),
     ),
+    Mutant(
+        "A294",
+        "a search for the best element takes no NaN for one that wins",
+        "irees/transforms/global_opt/split_arg_compares.py",
+        "    if not order.nan_wins:\n        return equal\n",
+        "    return equal\n",
+        (
+            "tests/properties/test_split_arg_compares.py",
+            "filecheck/transforms/global_opt/split_arg_compares.mlir",
+        ),
+    ),
+    Mutant(
+        "A295",
+        "the best element has the sign that a maximum gives a zero",
+        "irees/transforms/global_opt/split_arg_compares.py",
+        "again = isa(element_type(value), AnyFloat) and bool(op.res[0].first_use)",
+        "again = False",
+        (
+            "tests/properties/test_split_arg_compares.py",
+            "filecheck/transforms/global_opt/split_arg_compares.mlir",
+        ),
+    ),
+    Mutant(
+        "A296",
+        "the search for the largest element of a row leaves element 0 out",
+        "irees/frontends/builder/reductions.py",
+        "return b.full(neutral, x.dtype, shape), b.full(0, I64, shape), 0",
+        "return b.full(neutral, x.dtype, shape), b.full(0, I64, shape), 1",
+        ("tests/frontends/test_torch_nonfinite.py",),
+    ),
 )

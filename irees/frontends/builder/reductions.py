@@ -16,7 +16,7 @@ from irees.dialects.upstream.linalg.packing import SoftmaxOp
 from .core import Builder, Size, Tensor, projection
 from .dtypes import BOOL, C128, F32, F64, I64, DType
 from .scalars import Body, Scalar
-from .shapes import reshape
+from .shapes import reshape, select, slice_axis
 
 Axes = Sequence[int]
 
@@ -147,23 +147,31 @@ def arg_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, T
     if kind.is_float:
         better = better | (left.isnan() & ~right.isnan())
     block.add_op(YieldOp(better.value))
-    # Starts from element 0, so that the index is never that of a neutral start value.
-    from .shapes import select, slice_axis
-
-    shape = [size for i, size in enumerate(x.shape) if i != axis]
-    best = select(b, x, axis, 0)
-    where = b.full(0, I64, shape)
-    rest = slice_axis(b, x, axis, 1, b.sub(x.shape[axis], 1))
-    if isinstance(x.shape[axis], int) and x.shape[axis] == 1:
-        return best, where
+    if x.shape[axis] == 1:
+        best = select(b, x, axis, 0)
+        return best, b.full(0, I64, best.shape)
+    best, where, first = _start(b, x, axis, kind.lowest if largest else kind.highest)
+    rest = x if first == 0 else slice_axis(b, x, axis, first, b.sub(x.shape[axis], first))
     op = ArgCompareOp.build(
-        operands=[rest.value, [], best.value, where.value, [b.value(1)]],
+        operands=[rest.value, [], best.value, where.value, [b.value(first)]],
         result_types=[[best.value.type, where.value.type]],
         properties={"dimension": IntegerAttr(axis, i64)},
         regions=[[block]],
     )
     b.insert(op)
-    return Tensor(op.res[0], kind, tuple(shape)), Tensor(op.res[1], I64, tuple(shape))
+    return Tensor(op.res[0], kind, best.shape), Tensor(op.res[1], I64, best.shape)
+
+
+def _start(b: Builder, x: Tensor, axis: int, neutral: float) -> tuple[Tensor, Tensor, int]:
+    """
+    The value and index that a search along an axis starts from, and the first element it reads. No
+    element loses against the neutral value but an equal one, so that index 0 is right. An axis of
+    unknown size starts from element 0, whose slice checks that there is one.
+    """
+    shape = [size for i, size in enumerate(x.shape) if i != axis]
+    if isinstance(x.shape[axis], int) and x.shape[axis] > 0:
+        return b.full(neutral, x.dtype, shape), b.full(0, I64, shape), 0
+    return select(b, x, axis, 0), b.full(0, I64, shape), 1
 
 
 def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:

@@ -60,7 +60,7 @@ ELEMENTWISE = frozenset(
     math.erf math.sin math.cos math.tan math.atan math.absf math.floor math.ceil math.round
     math.roundeven math.trunc math.powf math.fma math.absi math.copysign math.sinh math.cosh
     math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
-    math.isnan math.isinf math.isfinite arith.bitcast
+    math.isnan math.isinf math.isfinite arith.bitcast arith.index_castui
     """.split()
 )
 """Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""
@@ -270,6 +270,7 @@ def _check_elementwise(op: Operation) -> None:
 COUNTING = {
     "arith.addi": ([Kind.IOTA, Kind.UNIFORM], [Kind.UNIFORM, Kind.IOTA]),
     "arith.index_cast": ([Kind.IOTA],),
+    "arith.index_castui": ([Kind.IOTA],),
     "arith.subi": ([Kind.IOTA, Kind.UNIFORM],),
 }
 """Ops whose result increases by one per lane => the kinds of operands for which it does."""
@@ -277,14 +278,13 @@ COUNTING = {
 
 def _counted(op: Operation, values: list[SSAValue]) -> Operation:
     """Returns an op of `COUNTING` on the values of lane 0."""
-    if not isinstance(op, arith.IndexCastOp):
-        kind = arith.AddiOp if isinstance(op, arith.AddiOp) else arith.SubiOp
-        return kind(*values)
-    kind = op.result.type
+    if isinstance(op, arith.AddiOp | arith.SubiOp):
+        return type(op)(*values)
+    kind = op.results[0].type
     if isinstance(kind, IntegerType) and kind.width.data < BYTE:
         # A vector may have more lanes than the type has values.
         raise NotVectorizableError(f"{kind} is too narrow for lane numbers")
-    return arith.IndexCastOp(values[0], kind)
+    return same_op(op, values, [kind])
 
 
 def _power(x: SSAValue, power: int, insert: Insert) -> Lane:
