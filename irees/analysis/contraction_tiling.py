@@ -198,8 +198,8 @@ def decide(problem: Problem) -> Decision:
 def traverse(problem: Problem) -> Traversal:
     """Returns which loops run inside blocks. Raises Unsuitable."""
     p = problem
-    outer_n, n, scattered = _columns(p)
-    lanes, vector_loop = p.vector_bytes // p.element_bytes, None
+    lanes, vector_loop = _lanes(p), None
+    outer_n, n, scattered = _columns(p, lanes)
     if outer_n and in_blocks(p, outer_n[-1], n, lanes):
         if p.dot is not None:
             raise Unsuitable("blocks of columns are not in groups of K")
@@ -237,9 +237,14 @@ def _steps(
     return steps[: len(steps) - len(inner)], (inner,)
 
 
-def _columns(p: Problem) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Returns loops of N outside of blocks and inside, and whether columns are scattered in C."""
+def _lanes(p: Problem) -> int:
+    """Returns the elements of C in a vector: half of them if B is packed in panels of as many."""
     lanes = p.vector_bytes // p.element_bytes
+    return lanes // 2 if p.panel is not None and 2 * p.panel == lanes else lanes
+
+
+def _columns(p: Problem, lanes: int) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Returns loops of N outside of blocks and inside, and whether columns are scattered in C."""
     outer: tuple[int, ...] = ()
     n, scattered = p.n, True
     if p.panel is None or p.c[n[-1]] == 1:

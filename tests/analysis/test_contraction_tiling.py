@@ -111,6 +111,13 @@ def test_what_has_no_kernel_says_why(problem, reason):
         decide(problem)
 
 
+def test_panels_of_half_a_vector_are_blocks_of_half_vectors():
+    chosen = decide(panels(784, 8, 72, 8))
+    assert chosen.loops.lanes == 8
+    assert chosen.tiling.vectors == 1
+    assert decide(panels(784, 16, 72, 16)).loops.lanes == 16
+
+
 def test_groups_that_a_dot_product_cannot_read_are_packed():
     """K of A is not contiguous, so A is packed; where M has no bound there is no room for it."""
     dot = DotProduct(element=i8, group=4, biased=False, swapped=False)

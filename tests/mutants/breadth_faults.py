@@ -316,4 +316,12 @@ MUTANTS = (
         "return b.full(neutral, x.dtype, shape), b.full(0, I64, shape), 1",
         ("tests/frontends/test_torch_nonfinite.py",),
     ),
+    Mutant(
+        "A297",
+        "panels of half a vector are read in whole vectors",
+        "irees/analysis/contraction_tiling.py",
+        "return lanes // 2 if p.panel is not None and 2 * p.panel == lanes else lanes",
+        "return lanes",
+        ("tests/analysis/test_contraction_tiling.py",),
+    ),
 )

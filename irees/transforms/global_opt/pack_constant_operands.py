@@ -136,14 +136,20 @@ def is_blocked(indexing: AffineMap, own: set[int], batch: set[int], last: Affine
     return indexing.results[-1] == last and inner[0].used_dims() <= own - {last.position}
 
 
+def lanes_for(columns: int, lanes: int) -> int:
+    """Returns the lanes of the vectors that hold `columns`: half of them if these suffice."""
+    return lanes // 2 if 2 * columns <= lanes else lanes
+
+
 def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lanes: int) -> bool:
     """Whether writing the output column by column costs less than packing the other operand."""
     ranges, windows = static_ranges(op), window_loops(op)
     if any(ranges[x] < 0 for x in (side.column, *reduction)):
         return False
     depth, columns = prod(ranges[k] for k in reduction), ranges[side.column]
-    # Both costs are in cycles per K iteration and output vector.
-    scattered = CPU.scattered_store * lanes / depth + -(-columns // lanes) * lanes / columns
+    vectors = -(-columns // lanes_for(columns, lanes))
+    # Both costs are in cycles per K iteration and output vector. Half a vector counts as a whole.
+    scattered = CPU.scattered_store * lanes / depth + vectors * lanes / columns
     output = maps(op)[-1].results[-1]
     copy = CPU.unfolded_copy if output.used_dims() & windows else CPU.packed_copy
     pixels = prod(ranges[x] for x in side.rows) if all(ranges[x] > 0 for x in side.rows) else 0
@@ -224,7 +230,11 @@ def choose_side(
 ) -> Side | None:
     """Returns the operand to pack, preferably one with a contiguous output; None if none pays."""
     ranges, lanes = static_ranges(op), instructions.lanes
-    sides = [s for s in constant_sides(op, parts, instructions) if ranges[s.column] >= lanes]
+    sides = [
+        s
+        for s in constant_sides(op, parts, instructions)
+        if ranges[s.column] >= (lanes if s.contiguous else lanes // 2)
+    ]
     side = min(sides, key=lambda s: not s.contiguous, default=None)
     if side is None or side.contiguous:
         return side
@@ -235,7 +245,8 @@ def panels_of(
     op: linalg.GenericOp, side: Side, reduction: set[int], instructions: Instructions
 ) -> Panels:
     """Returns the layout of a packed operand, as wide as the micro-kernel."""
-    ranges, windows, lanes = static_ranges(op), window_loops(op), instructions.lanes
+    ranges, windows = static_ranges(op), window_loops(op)
+    lanes = lanes_for(ranges[side.column], instructions.lanes)
     extents = [ranges[r] for r in side.rows]
     known = min(extents, default=0) >= 0 and not windows & set(side.rows)
     rows = prod(extents) if known else extents[-1]
