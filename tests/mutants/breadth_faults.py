@@ -324,4 +324,12 @@ MUTANTS = (
         "return lanes",
         ("tests/analysis/test_contraction_tiling.py",),
     ),
+    Mutant(
+        "A298",
+        "an odd number of blocks of columns is cut into two tiles",
+        "irees/transforms/codegen/cpu/select_strategy/contraction_tiles.py",
+        "if not (self.blocked and tile > 0 and self.sizes[loop] > 0):",
+        "if True:",
+        ("filecheck/transforms/codegen/cpu/select_strategy_issue_33.mlir",),
+    ),
 )

@@ -118,6 +118,14 @@ class _Problem:
         columns *= CPU.stream_factor if self.is_low else 1
         return first, rows * CPU.pack_factor, columns
 
+    def column_tile(self, loop: int, panel: int, wanted: int, most: int) -> int:
+        """Returns about `most` columns of a loop, fewer for `wanted` tiles."""
+        tile = _column_tile(self.sizes, loop, self.columns, panel, wanted, most)
+        if not (self.blocked and tile > 0 and self.sizes[loop] > 0):
+            return tile
+        width = _extent(self.sizes, tuple(x for x in self.columns if x > loop))
+        return _dividing(self.sizes[loop], tile, -(-panel // (2 * width)), wanted)
+
     def evened(self, loop: int, tile: int, block: Blocking) -> tuple[int, Blocking]:
         """Returns a column tile and its block, in whole vectors if the kernel packs B."""
         if self.packed is not None or self.blocked or len(self.columns) > 1:
@@ -178,7 +186,7 @@ def contraction_config(
                 last = part is order[1]
                 tiles[loop] = _row_tile(p.sizes, loop, part, missing, most, last=last)
             else:
-                tile = _column_tile(p.sizes, loop, part, panel, missing, columns_at_most)
+                tile = p.column_tile(loop, panel, missing, columns_at_most)
                 tiles[loop], block = p.evened(loop, tile, block)
             count *= _tiles_in(p.sizes[loop], tiles[loop])
     panel = p.packed or block.vectors * machine.lanes
@@ -241,6 +249,20 @@ def _column_tile(
     if inner == 1:
         tile = panel * _panels(-(-size // panel), -(-tile // panel), wanted)
     return 0 if tile >= size else tile
+
+
+def _dividing(size: int, tile: int, least: int, wanted: int) -> int:
+    """
+    Returns the divisor of `size` nearest to `tile` that balances best over `wanted` threads, of
+    those from `least` on: a kernel needs a static number of blocks of columns. 0 stands for `size`
+    itself.
+    """
+    fitting = [d for d in range(min(least, size), size + 1) if size % d == 0]
+    busiest = {d: -(-(size // d) // wanted) * d for d in fitting}
+    best = min(busiest.values())
+    even = [d for d in fitting if busiest[d] <= CPU.load_imbalance * best]
+    found = min(even, key=lambda d: max(d, tile) / min(d, tile))
+    return 0 if found == size else found
 
 
 def _panels(panels: int, most: int, wanted: int) -> int:
