@@ -332,4 +332,20 @@ MUTANTS = (
         "if True:",
         ("filecheck/transforms/codegen/cpu/select_strategy_issue_33.mlir",),
     ),
+    Mutant(
+        "A299",
+        "a negative number is compared with lanes as an unsigned one that is small",
+        "irees/transforms/utils/lanes.py",
+        "least = arith.MinUIOp if unsigned else arith.MinSIOp",
+        "least = arith.MinSIOp",
+        ("tests/transforms/codegen/cpu/test_lane_numbers.py",),
+    ),
+    Mutant(
+        "A300",
+        "a number behind the lanes equals the last one",
+        "irees/transforms/utils/lanes.py",
+        "behind = insert(arith.AddiOp(first, constant(lanes))).results[0]",
+        "behind = insert(arith.AddiOp(first, constant(lanes - 1))).results[0]",
+        ("tests/transforms/codegen/cpu/test_lane_numbers.py",),
+    ),
 )

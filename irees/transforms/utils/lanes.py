@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     VectorType,
     i1,
+    i32,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -44,6 +45,9 @@ BYTE = 8
 """Minimum width, in bits, of an integer type that can number the lanes of a vector."""
 
 Insert = Callable[[Operation], Operation]
+
+FIRST_SIGNED, LAST_SIGNED = 2, 5
+"""Numbers of the signed predicates of `arith.cmpi`; the unsigned ones follow in the same order."""
 
 LINE = 64
 """Size of a CPU cache line, in bytes."""
@@ -247,6 +251,8 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         return Lane(insert(_counted(op, [o.value for o in operands])).results[0], Kind.IOTA)
     if loaded(op):
         return _load(op, operands, lanes, insert)
+    if isinstance(op, arith.CmpiOp) and (number := _lane_number(op, operands)) is not None:
+        return _compare_lanes(op, operands, number, lanes, insert)
     if op.name == "math.fpowi" and isinstance(op.results[0].type, Float32Type):
         power = constant_value(op.operands[1])
         if power in (2, 3):
@@ -285,6 +291,55 @@ def _counted(op: Operation, values: list[SSAValue]) -> Operation:
         # A vector may have more lanes than the type has values.
         raise NotVectorizableError(f"{kind} is too narrow for lane numbers")
     return same_op(op, values, [kind])
+
+
+def _lane_number(op: arith.CmpiOp, operands: list[Lane]) -> int | None:
+    """
+    Returns which operand of a comparison of 64-bit numbers is a loop's index that counts the lanes,
+    if the other one is uniform; else None. An index has no overflow, unlike a sum with one.
+    """
+    wide = isinstance(op.lhs.type, IndexType) or op.lhs.type == i64
+    kinds = [o.kind for o in operands]
+    if not wide or Kind.UNIFORM not in kinds:
+        return None
+    number = kinds.index(Kind.IOTA) if Kind.IOTA in kinds else None
+    if number is None:
+        return None
+    source = op.operands[number].owner
+    if isinstance(source, arith.IndexCastOp):
+        source = source.input.owner
+    return number if isinstance(source, linalg.IndexOp) else None
+
+
+def _compare_lanes(
+    op: arith.CmpiOp, operands: list[Lane], number: int, lanes: int, insert: Insert
+) -> Lane:
+    """
+    cmpi p, x, first + (0, 1, ..)  =>  cmpi p, max(min(x, first + lanes), first - 1) - first,
+    (0, 1, ..) : vector<i32>. Vectors of 64-bit numbers would take several registers.
+    """
+    first, other = operands[number].value, operands[1 - number].value
+    kind = first.type
+
+    def constant(value: int) -> SSAValue:
+        return insert(arith.ConstantOp(IntegerAttr(value, kind))).results[0]
+
+    below = insert(arith.SubiOp(first, constant(1))).results[0]
+    behind = insert(arith.AddiOp(first, constant(lanes))).results[0]
+    predicate = op.predicate.value.data
+    unsigned = predicate > LAST_SIGNED
+    # An index is not negative, so that as an unsigned number it is the same.
+    least = arith.MinUIOp if unsigned else arith.MinSIOp
+    clamped = insert(least(other, behind)).results[0]
+    clamped = insert(arith.MaxSIOp(clamped, below)).results[0]
+    away = insert(arith.SubiOp(clamped, first)).results[0]
+    cast = arith.IndexCastOp if isinstance(kind, IndexType) else arith.TruncIOp
+    narrow = insert(cast(away, i32)).results[0]
+    numbers = DenseIntOrFPElementsAttr.from_list(vector_of(i32, lanes), list(range(lanes)))
+    sides = [materialize(Lane(narrow, Kind.UNIFORM), lanes, insert)]
+    sides.insert(number, insert(arith.ConstantOp(numbers)).results[0])
+    signed = predicate - (LAST_SIGNED - FIRST_SIGNED + 1) if unsigned else predicate
+    return Lane(insert(arith.CmpiOp(*sides, signed)).results[0], Kind.VECTOR)
 
 
 def _power(x: SSAValue, power: int, insert: Insert) -> Lane:

@@ -167,3 +167,25 @@ func.func @sliding(%x: memref<4x10xf32>, %f: memref<3x3xf32>, %o: memref<2x8xf32
   }
   func.return
 }
+
+// A row is compared with the lanes of its columns in 32 bits: only its distance to them matters.
+// CHECK-LABEL: func.func @causal
+// CHECK:           %[[BEHIND:.*]] = arith.addi %[[J:.*]], %{{.*}} : index
+// CHECK:           %[[LEAST:.*]] = arith.minsi %[[I:.*]], %[[BEHIND]] : index
+// CHECK:           %[[MOST:.*]] = arith.maxsi %[[LEAST]], %{{.*}} : index
+// CHECK:           %[[AWAY:.*]] = arith.subi %[[MOST]], %[[J]] : index
+// CHECK:           arith.index_cast %[[AWAY]] : index to i32
+// CHECK:           arith.cmpi sge, %{{.*}}, %{{.*}} : vector<8xi32>
+// CHECK-NOT:     vector<8xindex>
+func.func @causal(%x: memref<64x?xf32>, %y: memref<64x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x?xf32>) outs(%y : memref<64x?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c = arith.cmpi sge, %i, %j : index
+    %z = arith.constant 0.0 : f32
+    %r = arith.select %c, %a, %z : f32
+    linalg.yield %r : f32
+  }
+  return
+}
