@@ -282,8 +282,8 @@ MUTANTS = (
         "A293",
         "minus infinity is finite",
         "irees/transforms/codegen/common/expand_math/__init__.py",
-        "    return f.less(f.absolute(x), inf)\n",
-        "    return f.less(x, inf)\n",
+        '"math.isfinite": lambda f, x: f.less(f.absolute(x), inf)',
+        '"math.isfinite": lambda f, x: f.less(x, inf)',
         ("tests/transforms/codegen/common/test_expand_math.py",),
     ),
     Mutant(
@@ -347,5 +347,21 @@ MUTANTS = (
         "behind = insert(arith.AddiOp(first, constant(lanes))).results[0]",
         "behind = insert(arith.AddiOp(first, constant(lanes - 1))).results[0]",
         ("tests/transforms/codegen/cpu/test_lane_numbers.py",),
+    ),
+    Mutant(
+        "A301",
+        "every power of a negative number has its sign",
+        "irees/transforms/codegen/common/expand_math/powers.py",
+        "f.select(even, z, signed)",
+        "signed",
+        ("tests/transforms/codegen/common/test_expand_math.py",),
+    ),
+    Mutant(
+        "A302",
+        "minus infinity has no power that is not whole",
+        "irees/transforms/codegen/common/expand_math/powers.py",
+        'inside = f.select(f.equal(x, float("-inf")), z, f.number(float("nan")))',
+        'inside = f.number(float("nan"))',
+        ("tests/transforms/codegen/common/test_expand_math.py",),
     ),
 )

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
@@ -131,3 +131,16 @@ def take_in_constants(block: Block) -> None:
                 Rewriter.insert_op(copy, InsertPoint.before(first))
                 copies[operand] = copy.result
             op.operands[number] = copies[operand]
+
+
+def constant_number(value: SSAValue) -> float | int | None:
+    """Returns a constant, or the constant that is broadcast to all lanes; None if there is none."""
+    owner = value.owner
+    if isinstance(owner, vector.BroadcastOp):
+        owner = owner.operands[0].owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    constant = owner.value
+    if isinstance(constant, DenseIntOrFPElementsAttr):
+        return constant.get_values()[0] if constant.is_splat() else None
+    return constant.value.data if isinstance(constant, IntegerAttr | FloatAttr) else None

@@ -30,16 +30,16 @@ EQUAL, LESS, UNORDERED = 1, 4, 14
 class Formula:
     """
     Builds arithmetic on scalars or vectors of f32 or f64, as is the first operand of the op in
-    front of which it is inserted. `lookups`: whether the target has an instruction that looks up
-    lanes in a vector.
+    front of which it is inserted, or of another `element` type in as many lanes. `lookups`: whether
+    the target has an instruction that looks up lanes in a vector.
     """
 
-    def __init__(self, op: Operation, lookups: bool = False):
+    def __init__(self, op: Operation, lookups: bool = False, element: Attribute | None = None):
         self.lookups = lookups
         self.point = InsertPoint.before(op)
         kind = op.operands[0].type
         self.lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
-        element = kind.element_type if isinstance(kind, VectorType) else kind
+        element = element or (kind.element_type if isinstance(kind, VectorType) else kind)
         self.double = isinstance(element, Float64Type)
         self.float_type: Attribute = f64 if self.double else f32
         self.int_type: Attribute = i64 if self.double else i32
@@ -110,9 +110,9 @@ class Formula:
         """a < b"""
         return self._compare(LESS, a, b if isinstance(b, SSAValue) else self.number(b))
 
-    def equal(self, a: SSAValue, b: float) -> SSAValue:
+    def equal(self, a: SSAValue, b: SSAValue | float) -> SSAValue:
         """a == b"""
-        return self._compare(EQUAL, a, self.number(b))
+        return self._compare(EQUAL, a, b if isinstance(b, SSAValue) else self.number(b))
 
     def is_nan(self, a: SSAValue) -> SSAValue:
         """a != a"""

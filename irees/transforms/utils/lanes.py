@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, math, memref, scf, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseArrayBase,
@@ -38,6 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from irees.dialects.storage import loaded
 from irees.dialects.upstream.vector.shapes import GatherOp
+from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, constant_value
 
@@ -418,3 +419,8 @@ def lane_bytes(kind: Attribute) -> int:
     if isinstance(kind, IntegerType):
         return 4 if kind.width.data == 1 else max(1, kind.width.data // 8)
     return 2 if isinstance(kind, HALVES) else 4
+
+
+def inner_bytes(op: Operation | Block) -> int:
+    """Returns the bytes of the widest lane that an op is computed with: a power of f32 uses f64."""
+    return 8 if isinstance(op, math.PowFOp) and constant_number(op.rhs) not in (2, 3) else 0

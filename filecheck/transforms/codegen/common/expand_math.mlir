@@ -101,17 +101,6 @@ func.func @powers(%x: f32) -> (f32, f32) {
   return %y, %z : f32, f32
 }
 
-// Other powers stay a call.
-// CHECK-LABEL: func.func @no_power
-// CHECK:         math.powf
-// CHECK:         math.powf
-func.func @no_power(%x: f32, %n: f32) -> (f32, f32) {
-  %half = arith.constant 0.5 : f32
-  %y = math.powf %x, %half : f32
-  %z = math.powf %x, %n : f32
-  return %y, %z : f32, f32
-}
-
 // So do other widths: the coefficients are those of f32 and f64.
 // CHECK-LABEL: func.func @no_other_width
 // CHECK-NEXT:    math.exp %y : f16

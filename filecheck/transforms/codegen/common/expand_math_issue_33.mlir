@@ -82,3 +82,15 @@ func.func @classes(%x: vector<8xf32>) -> (vector<8xi1>, vector<8xi1>, vector<8xi
   %f = math.isfinite %x : vector<8xf32>
   return %n, %i, %f : vector<8xi1>, vector<8xi1>, vector<8xi1>
 }
+
+// A power is computed in f64, if these fit in a vector.
+// CHECK-LABEL: func.func @power
+// CHECK:         arith.extf %x : vector<2xf32> to vector<2xf64>
+// CHECK-NOT:     math.powf
+// CHECK:         arith.truncf %{{.*}} : vector<2xf64> to vector<2xf32>
+// CHECK:         math.powf %z, %z : vector<16xf32>
+func.func @power(%x: vector<2xf32>, %y: vector<2xf32>, %z: vector<16xf32>) -> (vector<2xf32>, vector<16xf32>) {
+  %a = math.powf %x, %y : vector<2xf32>
+  %b = math.powf %z, %z : vector<16xf32>
+  return %a, %b : vector<2xf32>, vector<16xf32>
+}

@@ -189,3 +189,22 @@ func.func @causal(%x: memref<64x?xf32>, %y: memref<64x?xf32>) {
   }
   return
 }
+
+// A power is computed in f64, so as many lanes as a vector of f64 has; a square is not.
+// CHECK-LABEL: func.func @powers
+// CHECK:         math.powf %{{.*}}, %{{.*}} : vector<4xf32>
+// CHECK:         math.powf %{{.*}}, %{{.*}} : vector<8xf32>
+func.func @powers(%x: memref<64xf32>, %y: memref<64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<64xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = math.powf %a, %a : f32
+    linalg.yield %p : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<64xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %two = arith.constant 2.0 : f32
+    %p = math.powf %a, %two : f32
+    linalg.yield %p : f32
+  }
+  return
+}

@@ -189,6 +189,62 @@ def test_whole_powers(kind, power):
     assert np.isnan(got[-1])
 
 
+POWERS = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 1.5, -1.5, math.inf, -math.inf, math.nan,
+          1e-40, -1e-40, 1e38, -1e38, 16777216.0, -16777215.0, 8388607.5, 1e-3, 127.0, 128.0, -149.0,
+          -150.0, 0.99999994, 1.0000001]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exponent", "fp", "target"),
+    [
+        (None, "strict", "cpu"), (None, "default", "cpu:generic"),
+        *((e, "default", "cpu") for e in [None, *POWERS, 1.7, -2.5, 100.0, 101.0]),
+    ],
+)  # fmt: skip
+def test_powers(exponent, fp, target):
+    """
+    Every base with every exponent, and with a known one, which needs fewer cases. Small whole ones
+    are products, with another error.
+    """
+    if exponent in (2, 3):
+        exponent += 2
+    x, y = (a.ravel() for a in np.meshgrid(np.array(POWERS, F32), np.array(POWERS, F32)))
+    random = np.random.default_rng(0)
+    near_one = random.uniform(0.9, 1.1, 4001)
+    bases = [x, np.exp(random.uniform(-80, 80, 40001)), near_one]
+    x = np.concatenate(bases).astype(F32)
+    exponents = [y, random.uniform(-3, 3, 40001), random.uniform(-800, 800, near_one.size)]
+    y = np.concatenate(exponents).astype(F32)
+    known = "" if exponent is None else f"%n = arith.constant 0x{bits_of(exponent):08X} : f32"
+    kind = "tensor<?xf32>"
+    text = f"""#id = affine_map<(i) -> (i)>
+func.func @main(%x: {kind}, %y: {kind}, %o: {kind}) -> {kind} {{
+  {known}
+  %r = linalg.generic {{indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}}
+      ins(%x, %y : {kind}, {kind}) outs(%o : {kind}) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = math.powf %a, {"%n" if known else "%b"} : f32
+    linalg.yield %p : f32
+  }} -> {kind}
+  return %r : {kind}
+}}"""
+    if exponent is not None:
+        y = np.full_like(x, exponent)
+    got = irees.compile(text, target=target, fp=fp)(x, y, np.zeros_like(x))
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+        wanted = exact.astype(F32)
+    finite = np.isfinite(wanted) & (wanted != 0)
+    assert float(np.max(ulps(got[finite], exact[finite]), initial=0)) <= 0.51
+    assert np.array_equal(got[~finite], wanted[~finite], equal_nan=True)
+    numbers = ~np.isnan(wanted)
+    assert np.array_equal(np.signbit(got[numbers]), np.signbit(wanted[numbers]))
+
+
+def bits_of(number: float) -> int:
+    return int(np.array(number, F32).view(np.uint32))
+
+
 def test_vectors_and_scalars_give_the_same_bits():
     x = samples()[::7]
     for name in FUNCTIONS:

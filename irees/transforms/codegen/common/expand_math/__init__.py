@@ -21,6 +21,7 @@ stay one call per lane.
 | rsqrt | 1 / sqrt | 1, 1 |
 | isnan, isinf, isfinite | comparisons of x with itself, of abs(x) with infinity | 0, 0 |
 | powf with exponent 2, 3; fpowi with 2, 3 | products | 1, 1 |
+| powf on f32 | exp2(y log2(abs(x))) in f64 | 1 |
 | sin, cos | polynomials after Cody and Waite's reduction; libm beyond 4,096, 2^20 | 2, 1 |
 | tan | an odd polynomial after the same reduction (Cephes); sin / cos | 4, 2 |
 | sinh, cosh | through expm1, exp | 4, 2 |
@@ -84,7 +85,7 @@ from irees.transforms.codegen.common.expand_math.exponentials import (
     sinh,
     tanh,
 )
-from irees.transforms.codegen.common.expand_math.float_facts import constant_number, is_number
+from irees.transforms.codegen.common.expand_math.float_facts import is_number
 from irees.transforms.codegen.common.expand_math.integers import to_int
 from irees.transforms.codegen.common.expand_math.logarithms import (
     acosh,
@@ -95,6 +96,7 @@ from irees.transforms.codegen.common.expand_math.logarithms import (
     log2,
     log10,
 )
+from irees.transforms.codegen.common.expand_math.powers import power, small_power
 from irees.transforms.codegen.common.expand_math.remainders import remainder
 from irees.transforms.codegen.common.expand_math.trigonometry import (
     acos,
@@ -109,11 +111,6 @@ from irees.transforms.codegen.common.expand_math.trigonometry import (
 from irees.transforms.utils.formula import Formula
 
 
-def rsqrt(f: Formula, x: SSAValue) -> SSAValue:
-    """rsqrt(x)  =>  1 / sqrt(x)"""
-    return f.div(f.number(1.0), f.sqrt(x))
-
-
 def pick(op: Operation) -> SSAValue | None:
     """maxnumf(x, y)  =>  x > y ? x : y if y is not NaN; minnumf likewise"""
     x, y = op.operands
@@ -121,16 +118,6 @@ def pick(op: Operation) -> SSAValue | None:
         return None
     f = Formula(op)
     return f.select(f.less(y, x) if isinstance(op, arith.MaxnumfOp) else f.less(x, y), x, y)
-
-
-def is_infinite(f: Formula, x: SSAValue) -> SSAValue:
-    """isinf(x)  =>  |x| == inf"""
-    return f.equal(f.absolute(x), inf)
-
-
-def is_finite(f: Formula, x: SSAValue) -> SSAValue:
-    """isfinite(x)  =>  |x| < inf"""
-    return f.less(f.absolute(x), inf)
 
 
 FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
@@ -152,10 +139,10 @@ FORMULAS: dict[str, Callable[[Formula, SSAValue], SSAValue]] = {
     "math.tanh": tanh,
     "math.erf": erf,
     "math.erfc": erfc,
-    "math.rsqrt": rsqrt,
+    "math.rsqrt": lambda f, x: f.div(f.number(1.0), f.sqrt(x)),
     "math.isnan": Formula.is_nan,
-    "math.isinf": is_infinite,
-    "math.isfinite": is_finite,
+    "math.isinf": lambda f, x: f.equal(f.absolute(x), inf),
+    "math.isfinite": lambda f, x: f.less(f.absolute(x), inf),
 }
 
 
@@ -163,18 +150,16 @@ PERIODIC = {"math.cos": cos, "math.sin": sin, "math.tan": tan}
 """Formulas for angles of few turns."""
 
 
-def small_power(op: Operation) -> int | None:
-    """Returns the exponent of a power if it is a constant 2 or 3, or None."""
-    number = constant_number(op.operands[1])
-    return int(number) if number in (2, 3) else None
-
-
 @dataclass(frozen=True)
 class Abilities:
-    """Whether a target looks up lanes in a vector, and whether it has fused multiply-adds."""
+    """
+    Whether a target looks up lanes in a vector, whether it has fused multiply-adds, and the size of
+    a vector of f64 in bytes, 0 if f64 is slow.
+    """
 
     lookups: bool = False
     fuses: bool = False
+    vector_bytes: int = 0
 
 
 def is_double(op: Operation) -> bool:
@@ -204,12 +189,8 @@ def expand(op: Operation, able: Abilities) -> SSAValue | None:
         return for_small(op, PERIODIC[op.name])
     if op.name == "math.atan2":
         return atan2(Formula(op), *op.operands)
-    power = small_power(op)
-    if power is None:
-        return None
-    f, x = Formula(op), op.operands[0]
-    square = f.mul(x, x)
-    return square if power == 2 else f.mul(square, x)
+    small = small_power(op)
+    return power(op, able.vector_bytes) if small is None and op.name == "math.powf" else small
 
 
 @dataclass(frozen=True)
@@ -235,6 +216,7 @@ class ExpandMathPass(ModulePass):
         abilities = Abilities(
             lookups=target.gpu is None and target.looks_up_lanes and not strict,
             fuses=target.gpu is None and target.fuses_multiply_adds,
+            vector_bytes=target.vector_bytes if target.gpu is None or strict else 0,
         )
         for inner in list(op.walk()):
             result = None if self._stays(inner, native) else expand(inner, abilities)

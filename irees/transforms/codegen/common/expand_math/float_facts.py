@@ -10,8 +10,10 @@ from __future__ import annotations
 import math as python_math
 
 from xdsl.dialects import arith, math, scf, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Block, SSAValue
+
+from irees.transforms.utils.constants import constant_number
 
 DEEPEST = 8
 """Maximum length of a chain of ops that is followed."""
@@ -20,19 +22,6 @@ ROUNDING = (math.RoundEvenOp, math.RoundOp, math.FloorOp, math.CeilOp, math.Trun
 CLAMPING = (arith.MaximumfOp, arith.MinimumfOp)
 """The result is NaN if an operand is."""
 EVERYTHING = -python_math.inf, python_math.inf
-
-
-def constant_number(value: SSAValue) -> float | int | None:
-    """Returns a constant, or the constant that is broadcast to all lanes; None if there is none."""
-    owner = value.owner
-    if isinstance(owner, vector.BroadcastOp):
-        owner = owner.operands[0].owner
-    if not isinstance(owner, arith.ConstantOp):
-        return None
-    constant = owner.value
-    if isinstance(constant, DenseIntOrFPElementsAttr):
-        return constant.get_values()[0] if constant.is_splat() else None
-    return constant.value.data if isinstance(constant, IntegerAttr | FloatAttr) else None
 
 
 def bounds(value: SSAValue, depth: int = DEEPEST) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from irees.transforms.utils.lanes import (
     Lane,
     NotVectorizableError,
     evaluate,
+    inner_bytes,
     lane_bytes,
     materialize,
     moves_in_lanes,
@@ -93,7 +94,8 @@ class ElementAccesses(OperandAccesses):
             if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
             for r in o.results
         ]
-        widths = [lane_bytes(v.type) for v in used if v not in same and moves_in_lanes(v.type)]
+        varying = [v for v in used if v not in same and moves_in_lanes(v.type)]
+        widths = [max(lane_bytes(v.type), inner_bytes(v.owner)) for v in varying]
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
 
     def trip_counts(self, builder: IndexBuilder) -> list[Size]:
