@@ -394,3 +394,37 @@ def test_states_of_another_batch_are_refused():
             lambda x, h: torch.gru(x, h, weights, *settings),
             (torch.randn(5, 2, 4), torch.randn(1, 3, 5)),
         )
+
+
+def _step(x: Any) -> Any:
+    return 1 / x.shape[0]
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "slope": lambda x: functional.leaky_relu(x, x.shape[0]) + functional.leaky_relu(x, _step(x)),
+    "elu": lambda x: functional.elu(x, x.shape[0] * 1.5) + functional.celu(x, _step(x)),
+    "bounds": lambda x: functional.hardtanh(x, -_step(x), x.shape[0]),
+    "threshold": lambda x: functional.threshold(x, _step(x), x.shape[0]),
+    "softplus": lambda x: functional.softplus(x, x.shape[0], 2),
+    "shrink": lambda x: functional.hardshrink(x, _step(x)) + functional.softshrink(x, _step(x)),
+    "order": lambda x: x.norm(p=_step(x)) + torch.linalg.vector_norm(x, 4 * _step(x)),
+    "bins": lambda x: torch.histc(x, 4, -x.shape[0], x.shape[0]),
+    "steps": lambda x: torch.arange(0, 1, _step(x)),
+}
+"""Programs whose operators take a number that is computed from a size."""
+
+SPECIALIZED: dict[str, Callable[[Any], Any]] = {
+    "random slopes": lambda x: functional.rrelu(x, _step(x), x.shape[0], training=False),
+    "correction": lambda x: x.std(1, correction=x.shape[0] - 2.0),
+    "loss": lambda x: functional.smooth_l1_loss(x, x * 0, beta=_step(x)),
+}
+"""The same, but PyTorch reads the number, so that it compiles for the size of the example."""
+
+
+@pytest.mark.parametrize("name", NUMBERS | SPECIALIZED)
+def test_numbers_that_are_computed_from_sizes(name):
+    function, x = (NUMBERS | SPECIALIZED)[name], torch.randn(4, 4)
+    shapes = ({0: Dim.AUTO},)
+    program = irees.compile(function, (x,), dynamic_shapes=shapes, target="reference")
+    for rows in (4, 3) if name in NUMBERS else (4,):
+        torch.testing.assert_close(program(x[:rows]), function(x[:rows]))

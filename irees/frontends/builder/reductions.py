@@ -68,10 +68,13 @@ def mean(b: Builder, x: Tensor, axes: Axes, wide: DType | None = None) -> Tensor
     return b.map(lambda v: _over(v, n(v.body)), total)
 
 
-def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tensor, Tensor]:
+def var_mean(
+    b: Builder, x: Tensor, axes: Axes, correction: float | Tensor
+) -> tuple[Tensor, Tensor]:
     """
     sum(|x - mean|^2) / max(n - correction, 0) along axes, and the mean. Sums are in f64 to keep the
-    precision of deviations from a large mean, and to let one pass over x compute both.
+    precision of deviations from a large mean, and to let one pass over x compute both. The
+    correction is a number or an f64 of rank 0.
     """
     narrow = x.dtype.computed
     wide = C128 if narrow.is_complex else F64
@@ -96,11 +99,14 @@ def var_mean(b: Builder, x: Tensor, axes: Axes, correction: float) -> tuple[Tens
     ]
     reduced = [i in axes for i in range(rank)]
     (squares,) = b.structured([x, around], [init], maps, reduced, square)
-    spread = b.map(
-        lambda v: v / (n(v.body) - correction).maximum(0.0) if correction else v / n(v.body),
-        squares,
-        dtype=narrow.part,
-    )
+    given = [correction] if isinstance(correction, Tensor) else []
+
+    def over_rest(v: Scalar, *computed: Scalar) -> Scalar:
+        if not computed and not correction:
+            return v / n(v.body)
+        return v / (n(v.body) - (computed[0] if computed else correction)).maximum(0.0)
+
+    spread = b.map(over_rest, squares, *given, dtype=narrow.part)
     return spread, b.map(lambda v: _over(v, n(v.body)), total, dtype=narrow)
 
 
@@ -185,10 +191,33 @@ def logsumexp(b: Builder, x: Tensor, axes: Axes) -> Tensor:
     return b.map(lambda total, m: total.log() + m.to(wide), sum_(b, shifted, axes), top)
 
 
+def _magnitudes(b: Builder, x: Tensor) -> Tensor:
+    wide = x.dtype.part.computed if not x.dtype.is_integer else F32
+    return b.map(lambda v: v.to(wide).abs() if not v.dtype.is_complex else v.abs(), x, dtype=wide)
+
+
+def norm_of_order(b: Builder, x: Tensor, order: Tensor, axes: Axes) -> Tensor:
+    """
+    (sum(|x|^p))^(1/p) along axes for an order of rank 0; the nonzero count for p = 0. Aborts the
+    program if the order is infinite.
+    """
+    size = _magnitudes(b, x)
+
+    def checked(s: Body) -> Scalar:
+        p = s.extract(order, [])
+        s.check(p.abs() < math.inf, "the order of a norm that is computed is finite")
+        return p.to(size.dtype)
+
+    order = b.from_function(checked, (), size.dtype)
+    powers = b.map(lambda v, p: (p == 0).where((v != 0).to(v.dtype), v.pow(p)), size, order)
+    total = sum_(b, powers, axes)
+    return b.map(lambda v, p: (p == 0).where(v, v.pow(1 / p)), total, order)
+
+
 def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
     """(sum(|x|^p))^(1/p) along axes; max or min |x| for p = +-inf, nonzero count for p = 0."""
-    wide = x.dtype.part.computed if not x.dtype.is_integer else F32
-    size = b.map(lambda v: v.to(wide).abs() if not v.dtype.is_complex else v.abs(), x, dtype=wide)
+    size = _magnitudes(b, x)
+    wide = size.dtype
     if order == math.inf:
         return fold(b, size, axes, 0.0, wide, Scalar.maximum)
     if order == -math.inf:

@@ -164,6 +164,14 @@ class Call:
             value = int(value)
         return s.number(value, dtype)
 
+    def numbers_in(self, v: Scalar, values: Sequence[Any]) -> list[Any]:
+        """Numbers for arithmetic with `v`: symbolic ones as its dtype, all others unchanged."""
+        symbolic = Symbolic | SSAValue
+        return [
+            self.number_in(v.body, each, v.dtype) if isinstance(each, symbolic) else each
+            for each in values
+        ]
+
     def elementwise(
         self,
         fn: Callable[..., Scalar],

@@ -69,7 +69,7 @@ class Symbols:
 
     def _int(self, expr: sympy.Basic) -> Size:
         """Lowers an integer expression to index arithmetic."""
-        if expr.is_Integer:
+        if expr.is_Integer or expr.is_Float:  # sympy calls a float such as 2.0 an integer, too
             return int(expr)  # type: ignore[arg-type]
         if expr in self.values:
             return self.values[expr]
@@ -117,7 +117,7 @@ class Symbols:
             (sympy.Min, fold(b.minimum)),
             (sf.Max, fold(b.maximum)),
             (sf.Min, fold(b.minimum)),
-            (sf.Identity, lambda sizes: sizes[0]),
+            (sf.Identity | sf.ToFloat, lambda sizes: sizes[0]),
         ]
         return next((rule for kind, rule in rules if isinstance(expr, kind)), None)
 

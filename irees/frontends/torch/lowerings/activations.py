@@ -14,7 +14,7 @@ from ..operators import aten
 
 def _activation(fn: Any) -> Any:
     def lower(call: Call, x: Tensor, *parameters: Any) -> Tensor:
-        return call.elementwise(lambda v: fn(v, *parameters), x)
+        return call.elementwise(lambda v: fn(v, *call.numbers_in(v, parameters)), x)
 
     return lower
 

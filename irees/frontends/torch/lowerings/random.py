@@ -306,14 +306,21 @@ def rrelu_with_noise(
     b = call.b
     both = call.target is aten.rrelu_with_noise_functional.default
     if not training:
-        slope = (low + high) / 2
-        result = b.map(lambda v: (v > 0).where(v, v * slope), x)
+
+        def slope(v: Scalar) -> Any:
+            lowest, highest = call.numbers_in(v, (low, high))
+            return (lowest + highest) / 2
+
+        result = call.elementwise(lambda v: (v > 0).where(v, v * slope(v)), x, dtype=x.dtype)
         return (result, noise) if both else result
     wide = x.dtype.computed
     drawn = random.uniform(b, fresh_seed(call), x.shape, wide)
-    slopes = b.map(
-        lambda u, v: (v.to(wide) <= 0).where(low + (high - low) * u, 1.0), drawn, x, dtype=x.dtype
-    )
+
+    def drawn_slope(u: Scalar, v: Scalar) -> Scalar:
+        lowest, highest = call.numbers_in(u, (low, high))
+        return (v.to(wide) <= 0).where(lowest + (highest - lowest) * u, 1.0)
+
+    slopes = b.map(drawn_slope, drawn, x, dtype=x.dtype)
     result = call.b.map(lambda v, a: v.to(wide) * a.to(wide), x, slopes, dtype=x.dtype)
     return (result, slopes) if both else result
 

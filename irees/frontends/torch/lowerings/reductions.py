@@ -165,9 +165,11 @@ def var_mean_dim(call: Call, x: Tensor, dim: Any, unbiased: bool, keep: bool) ->
     return _spread(call, x, dim, _correction(unbiased), keep)
 
 
-def _spread(call: Call, x: Tensor, dim: Any, correction: float, keep: bool) -> tuple[Tensor, ...]:
+def _spread(call: Call, x: Tensor, dim: Any, correction: Any, keep: bool) -> tuple[Tensor, ...]:
     axes = call.axes(dim, x.rank)
-    spread, average = reductions.var_mean(call.b, x, axes, float(correction))
+    if not isinstance(correction, int | float):
+        correction = call.tensor(correction, F64)
+    spread, average = reductions.var_mean(call.b, x, axes, correction)
     if call.target.__name__.startswith("std"):
         spread = call.b.map(lambda v: v.sqrt(), spread)
     spread = finish(call, x, spread, axes, keep)
@@ -187,15 +189,20 @@ def logsumexp(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
 def vector_norm(call: Call, x: Tensor, order: Any, dim: Any, keep: bool) -> Tensor:
     """(sum |x|^p)^(1/p)"""
     axes = call.axes(dim, x.rank)
-    return finish(call, x, reductions.norm(call.b, x, float(order), axes), axes, keep)
+    return finish(call, x, _norm(call, x, order, axes), axes, keep)
+
+
+def _norm(call: Call, x: Tensor, order: Any, axes: list[int]) -> Tensor:
+    if isinstance(order, int | float):
+        return reductions.norm(call.b, x, float(order), axes)
+    return reductions.norm_of_order(call.b, x, call.tensor(order, F64), axes)
 
 
 @lowers(aten.norm.Scalar, aten.norm.ScalarOpt_dim, aten.norm.ScalarOpt_dim_dtype)
 def norm(call: Call, x: Tensor, order: Any, dim: Any = None, keep: bool = False) -> Tensor:
     """(sum |x|^p)^(1/p)"""
     axes = call.axes(dim, x.rank)
-    order = 2.0 if order is None else float(order)
-    return finish(call, x, reductions.norm(call.b, x, order, axes), axes, keep)
+    return finish(call, x, _norm(call, x, 2 if order is None else order, axes), axes, keep)
 
 
 @lowers(aten.count_nonzero.dim_IntList, aten.count_nonzero.default)

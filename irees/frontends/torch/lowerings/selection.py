@@ -123,7 +123,7 @@ def _range(call: Call, x: Tensor, low: Any, high: Any, apart: float) -> tuple[Te
     """The given bounds, or the bounds of x; equal bounds are moved `apart`."""
     b = call.b
     if low is not None:
-        ends = [b.full(float(v), x.dtype, ()) for v in (low, high)]
+        ends = [call.tensor(v, x.dtype) for v in (low, high)]
     else:
         flat = shapes.flatten(b, x)
         empty = isinstance(flat.shape[0], int) and flat.shape[0] == 0
