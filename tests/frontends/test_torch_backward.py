@@ -29,6 +29,8 @@ def arguments():
     out, sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v)
     mask = r(5, 7)
     masked, masked_sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=mask)
+    heads, shared = r(2, 6, 5, 8), [r(2, 3, 7, 8), r(2, 3, 7, 8)]
+    grouped, grouped_sums = aten._scaled_dot_product_flash_attention_for_cpu(heads, *shared)
     return {
         "convolution": (
             aten.convolution_backward,
@@ -85,6 +87,10 @@ def arguments():
                 *a[:-1], attn_mask=a[-1]
             ),
             (r(2, 3, 5, 8), q, k, v, masked, masked_sums, 0.0, False, mask),
+        ),
+        "attention grouped": (
+            aten._scaled_dot_product_flash_attention_for_cpu_backward,
+            (r(2, 6, 5, 8), heads, *shared, grouped, grouped_sums, 0.0, False),
         ),
         "bilinear": (
             aten.upsample_bilinear2d_backward, (r(2, 4, 9, 5), [9, 5], [2, 4, 7, 8], False),

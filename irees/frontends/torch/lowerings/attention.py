@@ -53,7 +53,7 @@ class Operands:
             return self
         known = [n for n in heads if isinstance(n, int)]
         if len(known) < 3 or known[1] != known[2] or known[1] == 0 or known[0] % known[1]:
-            parts = (_repeat_heads(self.call, t, heads[0]) for t in (self.key, self.value))
+            parts = (repeat_heads(self.call, t, heads[0]) for t in (self.key, self.value))
             return Operands(self.call, self.query, *parts, self.mask)
         group = known[0] // known[1]
 
@@ -124,7 +124,7 @@ def _is_one(size: Size) -> bool:
     return isinstance(size, int) and size == 1
 
 
-def _repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
+def repeat_heads(call: Call, x: Tensor, heads: Size) -> Tensor:
     """Repeats each head of x for its group of query heads."""
     b, mine = call.b, x.shape[-3]
     if same(mine, heads):
@@ -177,7 +177,7 @@ def flash_attention(
             call, query, key, value, attn_mask, dropout, causal, scale=scale, enable_gqa=True
         )
         return result, None
-    key, value = (_repeat_heads(call, t, query.shape[-3]) for t in (key, value))
+    key, value = (repeat_heads(call, t, query.shape[-3]) for t in (key, value))
     query, factor = scaled(call, query, scale)
     result, scores = _with_scores(call, (query, key, value), attn_mask, causal, factor)
     sums = reductions.logsumexp(call.b, scores, [scores.rank - 1])

@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Scalar, Size, Tensor, contractions, indexing, reductions, resampling, shapes
+from ...builder import (
+    Scalar,
+    Size,
+    Tensor,
+    contractions,
+    indexing,
+    reductions,
+    resampling,
+    same,
+    shapes,
+)  # fmt: skip
 from ...builder import windows as builder_windows
 from ...builder.dtypes import BOOL, I64
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
 from ..operators import aten
+from .attention import repeat_heads
 from .windows import pool_windows
 
 
@@ -270,7 +281,8 @@ def flash_attention_backward(
     """The gradients of query, key and value, from the saved logsumexp of the scores"""
     if dropout:
         raise NotLowered
-    b, rank = call.b, query.rank
+    b, rank, groups = call.b, query.rank, key.shape[-3]
+    key, value = (repeat_heads(call, t, query.shape[-3]) for t in (key, value))
     (width,) = call.static(query.shape[-1:], "feature dim")
     factor = 1 / math.sqrt(width) if scale is None else scale
     swapped = [*range(rank - 2), rank - 1, rank - 2]
@@ -287,9 +299,18 @@ def flash_attention_backward(
         (shapes.transpose(b, slopes, swapped), b.cast(query, wide)),
         (shapes.transpose(b, weights, swapped), b.cast(grad, wide)),
     )
-    return tuple(
-        b.cast(contractions.matmul(b, u, v), call.dtype(i)) for i, (u, v) in enumerate(pairs)
-    )
+    of_query, *others = (contractions.matmul(b, u, v) for u, v in pairs)
+    results = (of_query, *(_sum_groups(call, t, groups) for t in others))
+    return tuple(b.cast(t, call.dtype(i)) for i, t in enumerate(results))
+
+
+def _sum_groups(call: Call, x: Tensor, heads: Size) -> Tensor:
+    """The gradient of `repeat_heads`: sums the query heads that share a head of `heads`."""
+    if same(x.shape[-3], heads):
+        return x
+    b, (*lead, given), tail = call.b, x.shape[:-2], x.shape[-2:]
+    split = shapes.reshape(b, x, [*lead, heads, b.floordiv(given, heads), *tail])
+    return reductions.sum_(b, split, [x.rank - 2])
 
 
 def _weights(
