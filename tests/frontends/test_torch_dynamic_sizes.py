@@ -37,6 +37,10 @@ def chunks(x: Any) -> Any:
     return sum(part.sum(0) for part in x.split(3))
 
 
+def diagonal(x: Any) -> Any:
+    return x.clone().fill_diagonal_(7.0)
+
+
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
     "branch": (branch, {7, 12, 30}),
     "even": (even, {0, 2, 4, 12, 30}),
@@ -57,6 +61,8 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
     "unfold": (lambda x: x.unfold(0, 3, 2) + 1, {3, 4, 7, 12, 30}),
     "distances": (lambda x: torch.cdist(x, x + 1), set(SIZES)),
     "top": (lambda x: x.topk(3, 0)[0], {3, 4, 7, 12, 30}),
+    "strided": (lambda x: x.as_strided((len(x) - 1, 2), (4, 1), 1), {3, 4, 7, 12, 30}),
+    "diagonal": (diagonal, {7, 12, 30}),
     "singular values": (lambda x: torch.linalg.svdvals(x), {4, 7, 12, 30}),
     "fourier": (lambda x: torch.fft.fft(x, dim=0).abs(), set(SIZES) - {0}),
     "softmax": (lambda x: x.softmax(0), set(SIZES)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...builder import Size, Tensor, indexing, shapes
+from ...builder import Body, Scalar, Size, Tensor, indexing, shapes
 from ...builder.core import projection
 from ...builder.dtypes import I64, INDEX, U8, U16, U32, U64
 from ..calls import Call, NotLowered, lowers
@@ -349,7 +349,11 @@ def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset
     else:  # a copy of a view, for which `contiguous` keeps the same SSA value
         source = given
     if not all(isinstance(s, int) for s in (*size, *stride, begin, *source.shape)):
-        raise call.unsupported("as_strided with sizes that are not known")
+        flat = shapes.flatten(b, shapes.transpose(b, x, _dense_order(call, source)))
+        first = _offset_in(call, begin, source)
+        return b.from_function(
+            lambda s, *at: s.extract(flat, [_place(s, first, at, stride)]), call.shape(), x.dtype
+        )
     begin -= source.storage_offset()
     end = begin + sum((n - 1) * step for n, step in zip(size, stride))
     if 0 in size:
@@ -358,13 +362,33 @@ def as_strided(call: Call, x: Tensor, size: list[Any], stride: list[Any], offset
     if begin < 0 or end >= source.numel():
         raise call.unsupported("as_strided beyond the tensor that it is given")
 
-    def element(s: Any, *at: Any) -> Any:
-        place = s.number(begin, INDEX)
-        for v, step in zip(at, stride):
-            place = place + v * step
-        return s.extract(flat, [place])
+    return b.from_function(
+        lambda s, *at: s.extract(flat, [_place(s, begin, at, stride)]), call.shape(), x.dtype
+    )
 
-    return b.from_function(element, call.shape(), x.dtype)
+
+def _place(s: Body, begin: Size, at: Sequence[Scalar], stride: Sequence[Size]) -> Scalar:
+    """begin + sum of at[i] * stride[i]"""
+    place = s.as_index(begin)
+    for v, step in zip(at, stride):
+        place = place + v * s.as_index(step)
+    return place
+
+
+def _offset_in(call: Call, begin: Any, source: torch.Tensor) -> Size:
+    """The distance of an offset in a storage from the first element of a tensor."""
+    sizes = call.symbols.size
+    begin = sizes(begin) if isinstance(begin, torch.SymInt) else begin
+    return call.b.sub(begin, sizes(source.storage_offset()))
+
+
+def _dense_order(call: Call, source: torch.Tensor) -> list[int]:
+    """`_memory_order` of a tensor that may have symbolic sizes: those must be row-major."""
+    if all(isinstance(n, int) for n in source.shape):
+        return _memory_order(call, source)
+    if not source.is_contiguous():
+        raise call.unsupported("as_strided with sizes that are not known")
+    return list(range(source.dim()))
 
 
 @lowers(aten.as_strided_scatter.default, torch.ops.prims.as_strided_scatter.default)
@@ -373,20 +397,11 @@ def as_strided_scatter(
 ) -> Tensor:
     """x with the elements of its storage at the given strides and offset replaced"""
     b, source = call.b, call.raw[0]
-    base = source.storage_offset() if offset is None else offset
-    if not all(isinstance(s, int) for s in (*size, *stride, base, *source.shape)):
-        raise call.unsupported("as_strided_scatter with sizes that are not known")
-    first = source.storage_offset()
-    order = _memory_order(call, source)
+    first = _offset_in(call, source.storage_offset() if offset is None else offset, source)
+    order = _dense_order(call, source)
     flat = shapes.flatten(b, shapes.transpose(b, x, order))
-
-    def place(s: Any, *at: Any) -> Any:
-        found = s.number(base - first, INDEX)
-        for v, step in zip(at, stride):
-            found = found + v * step
-        return found.to(I64)
-
-    places = shapes.flatten(b, b.from_function(place, size, I64))
+    places = b.from_function(lambda s, *at: _place(s, first, at, stride).to(I64), size, I64)
+    places = shapes.flatten(b, places)
     values = shapes.flatten(b, b.cast(shapes.broadcast_to(b, part, size), x.dtype))
     done = indexing.scatter(b, flat, shapes.unsqueeze(b, places, 1), values, None)
     done = shapes.reshape(b, done, [x.shape[i] for i in order])
