@@ -242,3 +242,19 @@ def test_a_builtin_is_compiled():
     torch.testing.assert_close(
         irees.compile(torch.atan2, (x, ONE[:1]))(x, ONE[:1]), x.atan2(ONE[:1])
     )
+
+
+def late_buffer(self, x):
+    if not hasattr(self, "late"):
+        self.register_buffer("late", torch.ones(3), persistent=False)
+    return x + self.late
+
+
+def test_a_buffer_that_is_registered_while_the_program_runs_is_refused():
+    """torch.export returns a program that writes to its input, and leaves a fake tensor behind."""
+    made = module(late_buffer)
+    with pytest.raises(UnsupportedError, match=r"registers or deletes self\.late"):
+        irees.compile(made, (ONE,))
+    assert not hasattr(made, "late")
+    expected = made(ONE)
+    torch.testing.assert_close(irees.compile(made, (ONE,), target="reference")(ONE), expected)

@@ -15,6 +15,7 @@ that results depend on:
 | reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
 | reads an attribute and assigns a number that changes the trace | rejected |
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
+| registers or deletes a buffer | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
@@ -70,7 +71,10 @@ class Effects:
         """Changed attribute => its values before and after the call."""
         self.arguments: list[str] = []
         """Paths in the arguments that were changed, such as `args[1]['k']`."""
+        self.registered: list[str] = []
+        """Names of buffers that the call registered or deleted."""
         self.before = self.after = PythonState(root)
+        self._tables = [(table, dict(table)) for table in _registrations(root)]
 
     def _state(self) -> dict[Attribute, Any]:
         return {
@@ -97,6 +101,13 @@ class Effects:
             if differ(old, new):
                 self.attributes[place] = old, new
         self.after = PythonState(self.root)
+        self.registered = [
+            _shown((name, key))
+            for name, module in self.root.named_modules()
+            for table, old in self._tables
+            if table is module._buffers
+            for key in table.keys() ^ old.keys()
+        ]
 
     def changed(self) -> dict[Attribute, Any]:
         """The new tensors and numbers of attributes that existed before the call."""
@@ -114,7 +125,17 @@ class Effects:
     def __exit__(self, *_: Any) -> None:
         for hook in self._hooks:
             hook.remove()
+        for table, old in self._tables:
+            if table.keys() != old.keys():
+                table.clear()
+                table.update(old)
         self.before.restore()
+
+
+def _registrations(root: nn.Module) -> Iterator[dict[str, Any]]:
+    """The tables of parameters, buffers and modules of each module."""
+    for module in root.modules():
+        yield from (module._parameters, module._buffers, module._modules)
 
 
 @contextmanager
@@ -178,14 +199,22 @@ def _depends(exported: ExportedProgram, node: Any, place: Attribute) -> bool:
 
 def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
     """
-    Raises UnsupportedError if the program changes a list or dict argument, or an attribute whose
-    new value a later call needs. `export` exports the program again.
+    Raises UnsupportedError if the program changes a list or dict argument, registers or deletes a
+    buffer, or assigns an attribute whose new value a later call needs. `export` exports the program
+    again.
     """
     if effects.arguments:
         raise UnsupportedError(
             f"the program changes the list or dict at {effects.arguments[0]}, which a compiled "
             "program does not",
             hint="return the new values, or use torch.compile(backend='irees')",
+        )
+    if effects.registered:
+        raise UnsupportedError(
+            f"the program registers or deletes {effects.registered[0]} while it runs, which a "
+            "compiled program does not",
+            hint="call the module once before if it sets itself up on first use, register it in "
+            "__init__, or use torch.compile(backend='irees')",
         )
     _refuse_state(effects, exported, export)
     changed = effects.changed()
