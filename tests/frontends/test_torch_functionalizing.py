@@ -156,3 +156,22 @@ def test_a_program_that_writes_and_has_sizes_by_values():
     found = irees.compile(program, (x.clone(), y))(x.clone(), y)
     for mine, theirs in zip(found, program(x.clone(), y), strict=True):
         torch.testing.assert_close(mine, theirs)
+
+
+def test_a_buffer_of_two_names_is_one_state():
+    class Shared(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Module(), torch.nn.Module()
+            self.first.register_buffer("count", torch.zeros(3))
+            self.second.register_buffer("count", self.first.count)
+
+        def forward(self, x):
+            self.first.count.add_(1)
+            return x * self.second.count
+
+    module, x = Shared(), torch.randn(3)
+    program = irees.compile(module, (x,), target="reference")
+    for _ in range(2):
+        torch.testing.assert_close(program(x), module(x))
+    assert list(program.state) == ["first.count"]

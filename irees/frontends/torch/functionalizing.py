@@ -50,7 +50,7 @@ def functional(exported: Any) -> Any:
     """
     if not needs_functionalization(exported):
         return exported
-    exported = with_views_shown(exported)
+    exported = with_views_shown(without_second_names(exported))
     if (private := without_private_writes(exported)) is not None:
         return private
     stateful = (*UNSAID, aten.embedding_renorm_.default)
@@ -64,6 +64,33 @@ def functional(exported: Any) -> Any:
                 location=user_line(error),
                 hint='use torch.compile(backend="irees"), which runs parts that fail in PyTorch',
             ) from error
+
+
+def without_second_names(exported: Any) -> Any:
+    """
+    Merges the parameters and buffers that are one tensor under several names: what is written under
+    one name is read under the others. PyTorch refuses to functionalize such a program.
+    """
+    stored = {**exported.constants, **exported.state_dict}
+    specs = {s.arg.name: s for s in exported.graph_signature.input_specs if s.target in stored}
+    first: dict[int, Node] = {}
+    second: dict[Node, Node] = {}
+    for node in exported.graph.find_nodes(op="placeholder"):
+        if node.name in specs:
+            kept = first.setdefault(id(stored[specs[node.name].target]), node)
+            second.update({node: kept} if kept is not node else {})
+    if not second:
+        return exported
+    graph = torch.fx.Graph()
+    mapping: dict[Node, Any] = {}
+    for node in exported.graph.nodes:
+        other = second.get(node)
+        mapping[node] = mapping[other] if other else graph.node_copy(node, mapping.__getitem__)
+    program = with_graph(exported, graph, {})
+    names = {node.name for node in second}
+    signature = program._graph_signature
+    signature.input_specs = [s for s in signature.input_specs if s.arg.name not in names]
+    return program
 
 
 def needs_functionalization(exported: Any) -> bool:
