@@ -83,6 +83,29 @@ def test_ops_know_their_line_of_python():
     assert "test_torch.py" in str(matmul.location)
 
 
+def helper(x):
+    return torch.linalg.eig(x)[0]
+
+
+def test_ops_outside_of_a_forward_know_their_line():
+    class Calls(torch.nn.Module):
+        def forward(self, x):
+            return helper(x + 1)
+
+    line = helper.__code__.co_firstlineno + 1
+    for program in (helper, Calls()):
+        with pytest.raises(UnsupportedError, match=rf"test_torch\.py:{line}:0: error: .*eig"):
+            irees.compile(program, (torch.randn(3, 3),))
+
+
+def test_generators_are_refused_by_name():
+    def draws(x):
+        return x + torch.rand(3, generator=torch.Generator().manual_seed(3))
+
+    with pytest.raises(UnsupportedError, match=r"test_torch\.py:.* from a torch\.Generator"):
+        irees.compile(draws, (torch.randn(3),))
+
+
 def test_what_cannot_be_exported_says_so():
     class Branch(torch.nn.Module):
         def forward(self, x):

@@ -28,6 +28,7 @@ from .derivatives import Differentiates, export_derivatives, levels_kept, undiff
 from .effects import Effects, refuse
 from .fixed import fixed_arguments
 from .lengths import symbolic_lengths
+from .lines import lines_of_helpers
 from .metas import recurrent_layers_kept
 from .quantized import unpacked
 from .rewriting import Traceable
@@ -187,7 +188,7 @@ def _exported(
 
 def _undifferentiated(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
     """Exports above autograd. Raises Differentiates for a program that computes derivatives."""
-    with undifferentiated(), recurrent_layers_kept():
+    with undifferentiated(), recurrent_layers_kept(), lines_of_helpers():
         return torch.export.export(
             module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
         )

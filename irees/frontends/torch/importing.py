@@ -27,11 +27,11 @@ from . import lowerings
 from .calls import Call, NotLowered, Symbolic, arrange, lowering_of
 from .constants import Constants
 from .decomposing import Traces, decomposed, is_input
+from .lines import is_users
 from .symbols import Symbols
 
 lowerings.load()
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_NOT_THE_USERS = ("/torch/", "/irees/frontends/")
 _IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size"}
 
 
@@ -299,7 +299,7 @@ class GraphImporter:
             return self.b.location
         if trace not in self._locations:
             frames = _FRAME.findall(trace)
-            mine = [f for f in frames if not any(part in f[0] for part in _NOT_THE_USERS)]
+            mine = [f for f in frames if is_users(f[0])]
             self._locations[trace] = (
                 FileLineColLoc(StringAttr(mine[-1][0]), IntAttr(int(mine[-1][1])), IntAttr(0))
                 if mine

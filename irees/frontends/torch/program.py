@@ -98,7 +98,8 @@ class _Inputs:
 
     def _user_input(self, node: torch.fx.Node, spec: Any) -> Any:
         if spec.kind is InputKind.CUSTOM_OBJ:
-            raise UnsupportedError(f"{spec.target!r} is a script object")
+            where = next((self.importer.location(user) for user in node.users), None)
+            raise _foreign_object(self.exported.constants.get(spec.target), where)
         if spec.kind is InputKind.TOKEN:
             return None
         if isinstance(spec.arg, ConstantArgument):
@@ -329,3 +330,17 @@ def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> 
         if not (factor.is_Integer and rest.is_Integer):
             raise UnsupportedError(f"the size {symbol} cannot be computed from {dim.node.expr}")
         symbols.bind(symbol, b.floordiv(b.sub(size, int(rest)), int(factor)))
+
+
+def _foreign_object(value: Any, location: Any) -> UnsupportedError:
+    """The error for a program that uses an object of C++ at a location."""
+    if isinstance(value, torch.Generator):
+        what = "the program draws random numbers from a torch.Generator"
+        hint = (
+            "leave out 'generator' and call torch.manual_seed before the compiled program, or use "
+            "torch.compile(backend='irees')"
+        )
+    else:
+        what = f"the program uses an object of {getattr(value, '_type', type)(value)}"
+        hint = "pass its tensors as arguments, or use torch.compile(backend='irees')"
+    return UnsupportedError(what, location=location, hint=hint)
