@@ -137,3 +137,40 @@ def test_square_images_of_any_size():
         wanted.sum().backward()
     for mine, theirs in zip(model.parameters(), twin.parameters()):
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-4)
+
+
+INDICES, OFFSETS = torch.tensor([1, 0, 3, 3, 4, 9]), torch.tensor([0, 2, 2, 5])
+
+
+def bag(mode, **options):
+    return lambda t, w: functional.embedding_bag(INDICES, t, OFFSETS, mode=mode, **options)
+
+
+def distances(p):
+    return lambda x, y: torch.cdist(x, x.detach()[:5], p=p) + torch.cdist(x, x.detach()[5:], p=p)
+
+
+GRADIENTS = {
+    "scattered": lambda x, y: x.masked_scatter(x > 0, x.flip(0).exp()) * 2,
+    "distances": distances(2.0), "distances of order 1": distances(1.0),
+    "distances of order 3": distances(3.0), "largest distances": distances(float("inf")),
+    "sums of bags": bag("sum"), "means of bags": bag("mean", padding_idx=3),
+    "maxima of bags": bag("max"), "maxima with padding": bag("max", padding_idx=3),
+    "weighted bags": lambda t, w: functional.embedding_bag(
+        INDICES, t, OFFSETS, mode="sum", per_sample_weights=w, padding_idx=3
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_that_pytorch_has_as_kernels(name):
+    function = GRADIENTS[name]
+    run = torch.compile(function, backend="irees", options={"fallback": False})
+    found = []
+    given = torch.randn(10, 4), torch.randn(6)
+    for each in (function, run):
+        tensors = [t.clone().requires_grad_() for t in given]
+        result = each(*tensors)
+        (result * torch.linspace(0.5, 1.5, result.numel()).view(result.shape)).sum().backward()
+        found.append((result.detach(), *(t.grad for t in tensors)))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)

@@ -23,6 +23,7 @@ from irees.errors import UnsupportedError
 
 from . import foreach, metas, primitives
 from .calls import LOWERINGS
+from .gradients import GRADIENTS
 
 aten = torch.ops.aten
 
@@ -41,7 +42,7 @@ def full_table() -> dict[Any, Any]:
         table.setdefault(op, function)
     for op, function in foreach.decompositions().items():
         table.setdefault(op, function)
-    return {**table, **metas.COMPOSITES, **primitives.DECOMPOSITIONS}
+    return {**table, **metas.COMPOSITES, **GRADIENTS, **primitives.DECOMPOSITIONS}
 
 
 @cache

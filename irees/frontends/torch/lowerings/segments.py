@@ -41,8 +41,7 @@ def embedding_bag(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """
     The sum, mean (1) or maximum (2) of table rows by bag, where bags begin at offsets. Also returns
-    the bag of each index, the bag sizes (0 for sums), and the argmax of each bag (always 0: not
-    computed).
+    the bag of each index, the bag sizes (0 for sums), and the table row of each maximum.
     """
     b = call.b
     count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
@@ -67,8 +66,26 @@ def embedding_bag(
         result = _by_row(call, result, sizes, lambda v, n: (n == 0).where(0.0, v))
     if mode == 0:  # PyTorch counts only if the gradient needs it
         sizes = b.full(0, sizes.dtype, sizes.shape)
-    rest = (bags, sizes, sizes)
+    largest = None
+    if mode == 2 and 3 not in call.unused:
+        found = _largest(call, (table, indices), kept, result)
+        largest = _by_row(call, found, sizes, lambda row, n: (n == 0).where(0, row))
+    rest = (bags, sizes, largest)
     return b.cast(result, call.dtype()), *(_shaped(call, t, i) for i, t in enumerate(rest, 1))
+
+
+def _largest(call: Call, rows: tuple[Tensor, Tensor], bags: Tensor, maxima: Tensor) -> Tensor:
+    """The index of the first row of each bag that has the maximum, by column; rows are a take."""
+    b, (table, indices) = call.b, rows
+    taken = b.cast(indexing.take(b, table, indices, 0, indexing.checked), maxima.dtype)
+    best = indexing.take(b, maxima, b.cast(bags, I64), 0)
+    places = b.from_function(lambda s, i: i.to(I64), indices.shape, I64)
+    places = b.map(
+        lambda v, m, i: (v == m).where(i, I64.highest),
+        taken, best, shapes.unsqueeze(b, places, 1), dtype=I64,
+    )  # fmt: skip
+    first = _reduced(call, places, bags, maxima.shape[0], "min")
+    return indexing.take(b, b.cast(indices, I64), first, 0)
 
 
 def _bags(call: Call, offsets: Tensor, count: Size) -> Tensor:
@@ -100,10 +117,10 @@ def _reduced_evenly(
     return reductions.max_(b, rows, [1]) if mode == 2 else reductions.sum_(b, rows, [1], wide)
 
 
-def _shaped(call: Call, x: Tensor, i: int) -> Tensor:
+def _shaped(call: Call, x: Tensor | None, i: int) -> Tensor:
     """A result used only by the backward pass, in PyTorch's shape; 0 if it is not computed."""
     b, shape = call.b, call.shape(i)
-    if i < 3 and len(shape) == x.rank and all(
+    if x is not None and len(shape) == x.rank and all(
         not isinstance(m, int) or m == n for m, n in zip(shape, x.shape)
     ):  # fmt: skip
         return b.cast(x, call.dtype(i))
