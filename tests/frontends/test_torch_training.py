@@ -174,3 +174,17 @@ def test_gradients_that_pytorch_has_as_kernels(name):
         (result * torch.linspace(0.5, 1.5, result.numel()).view(result.shape)).sum().backward()
         found.append((result.detach(), *(t.grad for t in tensors)))
     torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
+
+
+def test_quantizers_with_ranges_that_are_tensors():
+    def quantized(x, scale, zero):
+        return torch.fake_quantize_per_tensor_affine(x, scale, zero, 0, 255)
+
+    given = torch.randn(3, 4), torch.tensor([0.01]), torch.tensor([100], dtype=torch.int32)
+    run = torch.compile(quantized, backend="irees", options={"fallback": False})
+    x, y = (given[0].clone().requires_grad_() for _ in range(2))
+    expected, found = quantized(x, *given[1:]), run(y, *given[1:])
+    torch.testing.assert_close(found, expected)
+    for result in (expected, found):
+        result.square().sum().backward()
+    torch.testing.assert_close(y.grad, x.grad)

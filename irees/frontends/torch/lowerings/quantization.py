@@ -80,6 +80,19 @@ def fake_quantize_mask(
     return result, call.elementwise(inside, x, scale, zero, wide=F32, dtype=BOOL)
 
 
+@lowers(aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default)
+def fake_quantize_mask_by_tensors(
+    call: Call, x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int
+) -> tuple[Tensor, Tensor]:
+    """`fake_quantize_mask` if enabled, else x and a mask of ones; parameters have one element."""
+    scale, zero, enabled = (shapes.reshape(call.b, t, ()) for t in (scale, zero, enabled))
+    result, mask = fake_quantize_mask(call, x, scale, zero, low, high)
+    return (
+        call.elementwise(lambda v, q, on: (on != 0).where(q, v), x, result, enabled),
+        call.b.map(lambda m, on: m | (on == 0), mask, enabled, dtype=BOOL),
+    )
+
+
 @lowers(aten._int_mm.default)
 def int_mm(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """x @ y of 8-bit integers, accumulated in i32"""
