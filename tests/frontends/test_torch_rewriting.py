@@ -167,3 +167,20 @@ def test_functions_that_compare_a_size_with_0(name):
     compiled = irees.compile(program, (x, mask), target="reference")
     for each in (mask, ~mask, mask | True, *([mask & False] if "p" not in name else [])):
         torch.testing.assert_close(compiled(x, each), program(x, each))
+
+
+def test_elements_are_written_at_indices_that_are_data():
+    def written(x, i):
+        y, z = x.clone(), x.clone()
+        y[:, i] = 0.5
+        y[i, 1:] += 1
+        y[..., i + 1] = x[None, :, 0]
+        z[i, i] = 3
+        z[1, None, i] = x[:1, 0]
+        z[i] = x[0]
+        return y, z
+
+    x = torch.randn(4, 8)
+    program = irees.compile(written, (x, torch.tensor(2)), target="reference")
+    for i in (2, 0, -1, -2):
+        torch.testing.assert_close(program(x, torch.tensor(i)), written(x, torch.tensor(i)))

@@ -9,7 +9,8 @@ the largest class, which becomes a run-time size, and so do the bounds of `tenso
 `combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
 (`quantized.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are computed
 differently for tensors of counted sizes. One-element integer `ones` and `zeros` become literals,
-because `item` may read them for a size or a dim. `lengths.py` keeps `len(x)` symbolic.
+because `item` may read them for a size or a dim. An assignment to `x[:, i]` reads the tensor i, so
+it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic.
 """
 
 from __future__ import annotations
@@ -127,7 +128,51 @@ def _literal(function: Callable[..., Any], value: int, size: Any, named: Any) ->
     return torch.tensor(nested, **named)
 
 
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)
+
+
+def _is_place(part: Any) -> bool:
+    """Whether a part of an index is an integer that is data."""
+    return isinstance(part, torch.Tensor) and part.dim() == 0 and part.dtype in _INTEGERS
+
+
+def _is_basic(part: Any) -> bool:
+    is_number = isinstance(part, int | torch.SymInt) and not isinstance(part, bool)
+    return part is None or part is ... or isinstance(part, slice) or is_number
+
+
+def _places(parts: tuple[Any, ...], rank: int) -> list[Any]:
+    """The place of an index in each dim of `x[parts]` with places as slices; None without one."""
+    places: list[Any] = []
+    for part in parts:
+        if part is ...:
+            used = sum(p is not None and p is not ... for p in parts)
+            places += [None] * (rank - used)
+        elif not isinstance(part, int | torch.SymInt):
+            places.append(part if _is_place(part) else None)
+    return places
+
+
+def set_item(x: torch.Tensor, key: Any, value: Any) -> None:
+    """
+    x[key] = value. PyTorch reads the value of an integer tensor of rank 0 in a key, which an export
+    cannot.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(map(_is_place, parts)) or not all(_is_place(p) or _is_basic(p) for p in parts):
+        x[key] = value
+        return
+    view = x[tuple(slice(None) if _is_place(p) else p for p in parts)]
+    places = _places(parts, x.dim())
+    value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
+    rank = view.dim() - sum(place is not None for place in places)
+    while value.dim() > rank and value.shape[0] == 1:
+        value = value.squeeze(0)
+    torch.ops.aten.index_put_.default(view, places, value)
+
+
 _REWRITES: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.__setitem__: set_item,
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.unique_consecutive: unique_consecutive,
     torch.Tensor.unique_consecutive: unique_consecutive,
