@@ -29,11 +29,18 @@ class Hooks:
     """Called after each phase with its name, the module and 0."""
     ready: Ready | None = None
     """Called with the program and one of its executables, once all passes of a phase ran on it."""
+    restarted: Callable[[], None] | None = None
+    """Called when a pass failed and the pipeline starts over on the original module."""
 
     @property
     def observe(self) -> bool:
         """Whether a callback observes passes or phases: such a run is not cached."""
         return any(each is not None for each in (self.before, self.listener, self.after))
+
+    def restart(self) -> None:
+        """Says that the pipeline starts over."""
+        if self.restarted is not None:
+            self.restarted()
 
 
 NO_HOOKS = Hooks()

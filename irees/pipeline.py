@@ -347,6 +347,7 @@ def run_phases(
             return attempt.without.difference(disabled)
         except InternalError as error:
             attempt = attempt.after(error, optional)
+            hooks.restart()
             # Other passes may depend on those that are left out.
             todo = phases(replace(options, disable_pass=tuple(attempt.without)), part=part)
             if pristine is not None:

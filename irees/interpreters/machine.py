@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from irees.errors import RuntimeTrap, UnsupportedError
+from irees.errors import InternalError, RuntimeTrap, UnsupportedError
 from irees.interpreters.registry import PREPARE, Prepared, find
 from irees.interpreters.shape_checks import checked
 
@@ -39,7 +39,9 @@ class Environment(dict[int, Any]):
             self[key] = result = self.machine.prepared(owner)()[0]
             return result
         name = owner.name if isinstance(owner, Operation) else "block argument"
-        raise UnsupportedError(f"the value of a {name} of type {value.type} is unknown here")
+        raise InternalError(
+            f"the value of a {name} of type {value.type} is used before its op runs"
+        )
 
 
 class Machine:

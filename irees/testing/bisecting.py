@@ -29,7 +29,7 @@ from irees.compiler import compile
 from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.signature import written_results
-from irees.errors import ArgumentError, InternalError, RuntimeTrap
+from irees.errors import ArgumentError, InternalError, RuntimeTrap, UnsupportedError
 from irees.frontends.mlir import print_module
 from irees.hooks import Hooks
 from irees.interpreters import Interpreter
@@ -73,7 +73,7 @@ class Fault:
     phase: str | None = None
     """The phase after which the interpreted IR shows the fault; None: the compiled program does."""
     by_rewrites: bool = False
-    """Whether the program is right without optional rewrites; only a judge of programs tells."""
+    """Whether the program is right without optional rewrites; only compiled programs tell."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,9 @@ class Finding:
     after: str = ""
     kind: str = "differs"
     """How the program is wrong, as in `Verdict`."""
+    shows: Fault | None = None
+    """How it shows, if not in the interpreted IR after the step: a later pass fails, or only the
+    compiled program is wrong."""
     log: list[str] = field(default_factory=list)
 
     @property
@@ -156,26 +159,37 @@ class Bisection:
             with no_fallback():
                 self._run_all()
         except InternalError as error:
-            if isinstance(error, PassError):
-                return self._failed(error)
-            # A check failed; an earlier pass may have caused it.
-            failure = error.message
-        steps = self.steps
-        source = self._interpreted(self.module)
-        if source.state != "good":
+            failure = error
+        return self._among_passes(compiled, failure)
+
+    def _among_passes(self, compiled: Verdict, failure: InternalError | None) -> Finding:
+        """
+        Returns the culprit of a program that is wrong, or on which a pass or a check fails: an
+        earlier pass may have caused the failure.
+        """
+        shows = None
+        if isinstance(failure, PassError):
+            shows = Fault(INTERNAL, pass_name=failure.pass_name)
+        if (source := self._interpreted(self.module)).state != "good":
+            if isinstance(failure, PassError):
+                return self._failed(failure)
             return self._found("source", source.detail, kind=compiled.kind)
-        end, last = len(steps), self._verdict(len(steps))
+        end, last = len(self.steps), self._verdict(len(self.steps))
         if last.state == "unresolved":
             end, last = self._last_resolved(end)
-        if last.state == "good" and end == len(steps):
-            if failure:
-                return self._found("unknown", failure, kind=compiled.kind)
-            return self._behind_passes(compiled)
         first = self._first_bad(0, end, self._verdict) if last.state == "bad" else None
-        if first is None:
-            text = f"right up to {steps[end - 1].pass_name}; what follows cannot be interpreted"
-            return self._found("unknown", text, kind=compiled.kind)
-        return self._in_step(steps, first)
+        if first is not None:
+            return replace(self._in_step(self.steps, first), shows=shows)
+        if last.state == "good" and end < len(self.steps):
+            after = self._verdict(end + 1)
+            if failure is None or after.kind != UnsupportedError.__name__:
+                found = self._behind_interpreted(end, after, compiled)
+                return replace(found, shows=shows or found.shows)
+        if isinstance(failure, PassError):
+            return self._failed(failure)
+        if failure is not None:
+            return self._found("unknown", failure.message, kind=compiled.kind)
+        return self._behind_passes(compiled)
 
     def _last_resolved(self, end: int) -> tuple[int, Verdict]:
         """Returns the last step whose state can be interpreted."""
@@ -188,11 +202,42 @@ class Bisection:
         assert first is not None
         return first - 1, self._verdict(first - 1)
 
+    def _behind_interpreted(self, end: int, after: Verdict, compiled: Verdict) -> Finding:
+        """
+        Returns the culprit if the IR is right up to a step and cannot be interpreted after it.
+
+        Compiles the program with some of the remaining rewrites. If it is wrong without any of
+        them, the search goes on in that program, whose IR the interpreter may support.
+        """
+        steps, least = self.steps, self.steps[end - 1].rewrites if end else 0
+
+        def verdict(limit: int) -> Verdict:
+            return self._compiled(replace(self.options, rewrite_limit=limit))
+
+        if least < steps[-1].rewrites:
+            if (plain := verdict(least)).state != "good":
+                self.log.append(f"no better with {least} rewrites: {plain.detail}")
+                found = replace(self, options=replace(self.options, rewrite_limit=least)).find()
+                return replace(found, shows=Fault(compiled.kind))
+            limit = self._first_bad(least, steps[-1].rewrites, verdict)
+            assert limit is not None
+            number = next(i for i, step in enumerate(steps, 1) if step.rewrites >= limit)
+            found = self._rewrite(steps[number - 1], number, limit, verdict(limit))
+            return replace(found, shows=Fault(compiled.kind, by_rewrites=True))
+        if after.kind == UnsupportedError.__name__:
+            text = f"right up to {steps[end - 1].pass_name}; what follows cannot be interpreted"
+            return self._found("unknown", text, kind=compiled.kind)
+        detail = f"the IR cannot be interpreted: {after.detail}"
+        found = self._whole_step(end + 1, replace(after, detail=detail, kind=compiled.kind))
+        return replace(found, shows=Fault(compiled.kind))
+
     def fault(self) -> Fault | None:
         """Returns how the program is wrong; None if it is right. Raises as `find` does."""
         found = self.find()
         if found.what == "nothing":
             return None
+        if found.shows is not None:
+            return found.shows
         if found.step is None:
             return Fault(found.kind)
         if not found.before:
@@ -203,7 +248,10 @@ class Bisection:
         """Whether the program is wrong in this way. Runs no more of the compiler than needed."""
         if fault.phase is None and fault.pass_name is None:
             found = self._compiled(self.options)
-            return found.state == "bad" and found.kind == fault.kind
+            if found.state != "bad" or found.kind != fault.kind:
+                return False
+            plain = replace(self.options, rewrite_limit=0)
+            return not fault.by_rewrites or self._compiled(plain).state == "good"
         module = self.module.clone()
         try:
             with no_fallback():
@@ -245,18 +293,21 @@ class Bisection:
         if step.rewrites > least and verdict(least).state == "good":
             first = self._first_bad(least, step.rewrites, verdict)
             if first is not None:
-                return self._rewrite(step, number, first)
+                return self._rewrite(step, number, first, verdict(first))
+        return self._whole_step(number, bad)
+
+    def _whole_step(self, number: int, bad: Verdict) -> Finding:
+        step = self.steps[number - 1]
         before, after = (self._text(self._state(n), step) for n in (number - 1, number))
         change = {"before": before, "after": after, "kind": bad.kind}
         return self._found("pass", bad.detail, step=step, number=number, **change)
 
-    def _rewrite(self, step: Step, number: int, limit: int) -> Finding:
+    def _rewrite(self, step: Step, number: int, limit: int, bad: Verdict) -> Finding:
         with collect() as remarks:
             before = self._text(self._state(number, limit - 1), step)
         with watch_rewrites() as applied:
             after = self._text(self._state(number, limit), step)
         refused = [r for r in remarks if "is beyond the limit" in r.text]
-        bad = self._verdict(number, limit)
         return self._found(
             "rewrite",
             bad.detail,
@@ -290,14 +341,20 @@ class Bisection:
     def _run_all(self) -> None:
         """Runs all passes and notes the steps. Raises InternalError if a pass or a check fails."""
         self.steps = found = []
-        module, todo = self.module.clone(), iter(_passes(self.options))
-        current: list[tuple[Phase, list[Any]]] = [next(todo)]
-        place = [0]
+        module = self.module.clone()
 
         with watch_rewrites() as applied:
+            todo: list[tuple[Phase, list[Any]]] = []
+            place = [0]
+
+            def begin() -> None:
+                place[0] = 0
+                todo[:] = _passes(self.options)
+                found.clear()
+                applied.clear()
 
             def listener(name: str, part: ModuleOp, seconds: float) -> None:
-                phase, each = current[0]
+                phase, each = todo[0]
                 spec = each[place[0] % len(each)]
                 place[0] += 1
                 names = [o.sym_name.data for o in part.ops if isinstance(o, ExecutableOp)]
@@ -307,13 +364,13 @@ class Bisection:
 
             def after(name: str, part: ModuleOp, seconds: float) -> None:
                 place[0] = 0
-                with suppress(StopIteration):
-                    current[0] = next(todo)
+                del todo[0]
 
-            hooks = Hooks(listener=listener, after=after)
+            begin()
+            hooks = Hooks(listener=listener, after=after, restarted=begin)
             failed = run_phases(get_context(), module, self.options, hooks=hooks)
         if failed:
-            # `run_phases` dropped the failed passes and restarted: record the steps anew.
+            # Steps are numbered in the program without the failed passes.
             self.log.append(f"left out, because they fail: {', '.join(sorted(failed))}")
             disabled = (*self.options.disable_pass, *failed)
             self.options = replace(self.options, disable_pass=disabled)
@@ -329,7 +386,7 @@ class Bisection:
                 raise _Stopped
 
         if steps:
-            options = replace(self.options, rewrite_limit=limit)
+            options = self.options if limit is None else replace(self.options, rewrite_limit=limit)
             with suppress(_Stopped):
                 run_phases(get_context(), module, options, hooks=Hooks(listener=listener))
         return module
@@ -345,7 +402,8 @@ class Bisection:
         except Exception as error:
             if "read-only" in str(error):
                 return Verdict("bad", OVERWRITTEN)
-            return Verdict("unresolved", f"{type(error).__name__}: {error}")
+            name = type(error).__name__
+            return Verdict("unresolved", f"{name}: {error}", name)
 
     def _compiled(self, options: Options) -> Verdict:
         """Runs the compiled program in a child process, which may die."""
@@ -364,7 +422,11 @@ class Bisection:
     def _text(self, module: ModuleOp, step: Step) -> str:
         """Prints the module of a step: one executable where the step is one's."""
         if step.executable is None:
-            return print_module(module, elide_resources=False)
+            try:
+                return print_module(module, elide_resources=False)
+            except Exception:
+                # Constants are computed when they are printed; these may be what is wrong.
+                return print_module(module, elide_resources=True)
         executable = next(
             o
             for o in module.ops
@@ -398,7 +460,7 @@ class RewriteBisection(Bisection):
         if limit is None:
             return self._found("unknown", "no limit of rewrites in between can be judged")
         number = next(i for i, step in enumerate(self.steps, 1) if step.rewrites >= limit)
-        return self._rewrite(self.steps[number - 1], number, limit)
+        return self._rewrite(self.steps[number - 1], number, limit, self._verdict(0, limit))
 
     def fault(self) -> Fault | None:
         """Returns how the program is wrong; None if it is right or cannot be judged."""

@@ -19,7 +19,7 @@ from irees.backends.common import emit_ops
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.rewrites import may_rewrite
-from irees.testing.bisecting import Bisection, RewriteBisection, Verdict
+from irees.testing.bisecting import Bisection, Fault, RewriteBisection, Verdict
 from irees.testing.oracles import Case, interpret
 from irees.tools.main import main
 from irees.transforms import load_pass
@@ -160,18 +160,74 @@ def test_what_no_pass_does_is_in_the_text(monkeypatch):
     assert bisection().find().what == "text"
 
 
-def test_what_cannot_be_interpreted_is_said(monkeypatch):
-    cls = load_pass("irees-gpu-distribute-to-threads")
+def turned(name, monkeypatch, only_if_changed=False):
+    """Makes a pass wrong; in some programs only, if those that it does not change stay right."""
+    cls = load_pass(name)
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        before = str(op)
+        right(self, ctx, op)
+        if not only_if_changed or str(op) != before:
+            turn_one(op)
+
+    monkeypatch.setattr(cls, "apply", apply)
+
+
+@pytest.mark.parametrize("name", ["irees-gpu-lower-reductions", "irees-gpu-distribute-to-threads"])
+def test_a_pass_is_named_that_runs_on_what_cannot_be_interpreted(name, monkeypatch):
+    """Without the rewrites that make such ops, the program is as wrong, and is interpreted."""
+    turned(name, monkeypatch)
+    found = bisection(Options(target="cuda-emulated")).find()
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("pass", name)
+
+
+def test_a_rewrite_is_named_whose_ops_cannot_be_interpreted(monkeypatch):
+    turned("irees-gpu-lower-reductions", monkeypatch, only_if_changed=True)
+    search = bisection(Options(target="cuda-emulated"))
+    found = search.find()
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("rewrite", "irees-gpu-lower-reductions")
+    assert found.detail.startswith("result ")
+    fault = search.fault()
+    assert fault == Fault("differs", by_rewrites=True)
+    assert search.has(fault)
+    assert re.search(r"^\+ .*gpu.shuffle", found.diff, re.MULTILINE)
+
+
+def test_the_pass_is_named_on_whose_ir_a_later_one_fails(monkeypatch):
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise KeyError("x")
+
+    turned("irees-fuse-elementwise-ops", monkeypatch)
+    monkeypatch.setattr(load_pass("irees-convert-to-stream"), "apply", apply)
+    search = bisection()
+    found = search.find()
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("pass", "irees-fuse-elementwise-ops")
+    fault = search.fault()
+    assert fault == Fault("InternalError", pass_name="irees-convert-to-stream")
+    assert search.has(fault)
+
+
+def test_the_pass_is_named_that_moves_an_op_before_its_operands(monkeypatch):
+    """The interpreter reads a value that no op has computed; a later pass fails."""
+    cls = load_pass("irees-convert-elementwise-to-linalg")
     right = cls.apply
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         right(self, ctx, op)
-        turn_one(op)
+        for use in [each for each in op.walk() if isinstance(each, arith.MulfOp)]:
+            producer = use.lhs.owner
+            producer.detach()
+            use.parent.insert_op_after(producer, use)
 
     monkeypatch.setattr(cls, "apply", apply)
-    found = bisection(Options(target="cuda-emulated")).find()
-    assert found.what == "unknown"
-    assert "right up to irees-gpu-lower-contractions; what follows cannot" in found.detail
+    found = bisection().find()
+    assert found.step is not None
+    assert (found.what, found.step.pass_name) == ("pass", "irees-convert-elementwise-to-linalg")
+    assert found.detail.startswith("the IR cannot be interpreted: ")
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
