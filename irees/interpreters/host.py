@@ -156,7 +156,8 @@ def _function(machine: Machine, op: Operation) -> Operation:
 def _dispatch(machine: Machine, op: Operation) -> Prepared:
     """
     Runs an executable on tensors. Each result is a buffer that it writes; a tied result starts as a
-    copy of its operand.
+    copy of its operand, and takes over the operand's memory: a later read of the old value, or a
+    caller's argument that is only read, shows.
     """
     operands = Operands(op)
     function = _function(machine, op)
@@ -168,10 +169,12 @@ def _dispatch(machine: Machine, op: Operation) -> Prepared:
         shapes = [shape_from(r.type, sizes) for r in op.results]
         given = list(bound["arguments"])
         results: list[Any] = []
+        replaced: list[tuple[Any, int]] = []
         for result, shape, at in zip(op.results, shapes, tied, strict=True):
             if at == UNTIED:
                 results.append(poison(shape, dtype_of(result.type)))
             else:
+                replaced.append((given[at], len(results)))
                 given[at] = np.array(given[at], order="C")
                 results.append(given[at])
         arguments = [
@@ -180,6 +183,8 @@ def _dispatch(machine: Machine, op: Operation) -> Prepared:
         ]
         new = [MemRef(r, r.reshape(-1)) for r, at in zip(results, tied) if at == UNTIED]
         machine.call_op(function, [*arguments, *new])
+        for old, number in replaced:
+            np.copyto(old, results[number])
         return results
 
     return run

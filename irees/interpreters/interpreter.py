@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, ShapedType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from irees.dialects.signature import updates_of
 from irees.errors import ArgumentError
 from irees.interpreters import (  # noqa: F401 (they fill the table)
     arith,
@@ -60,6 +62,15 @@ def as_value(value: Any, kind: Attribute) -> Any:
         array.flags.writeable = False  # programs must not write to arguments
         return MemRef(array, array.reshape(-1))
     return array
+
+
+def _protected(value: Any, is_updated: bool) -> Any:
+    """Returns a tensor that dispatches may write to if the function updates it, else must not."""
+    if not isinstance(value, np.ndarray):
+        return value
+    found = value.copy() if is_updated else value.view()
+    found.flags.writeable = is_updated
+    return found
 
 
 def evaluate(op: Operation, operands: Sequence[np.ndarray | Any]) -> list[Any]:
@@ -120,5 +131,7 @@ class Interpreter:
         with quietly():
             self._initialize()
             values = [as_value(v, p.type) for v, p in zip(arguments, parameters, strict=True)]
+            updated = set(updates_of(op).values()) if isinstance(op, FuncOp) else set[int]()
+            values = [_protected(v, i in updated) for i, v in enumerate(values)]
             results = self.machine.call_op(op, values)
         return tuple(r.array.copy() if isinstance(r, MemRef) else r for r in results)

@@ -13,15 +13,18 @@ debug counters.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 from irees.backends.common.program_text import result_records
 from irees.backends.reference.backend import recast, specs, stored_dtypes
@@ -43,6 +46,10 @@ from irees.testing.isolation import Died, Raised, isolated
 
 TIMEOUT = 600.0
 """Time limit of one run of the compiled program, in seconds."""
+INTERPRETING = 60.0
+"""Least time limit of one interpretation, in seconds; a wrong loop may never end."""
+SLOWER = 100.0
+"""Factor by which interpreting a kernel may be slower than interpreting the source program."""
 CONTEXT = 3
 """Lines of IR shown around a change."""
 
@@ -122,6 +129,10 @@ class Finding:
         return f"{run}\n\n// Wrong after this pass: {self.detail}\n{self.before}"
 
 
+class Endless(Exception):
+    """The interpreter had no results in time."""
+
+
 class _Stopped(BaseException):
     """Ends a compilation at a step; no handler of errors catches it."""
 
@@ -135,7 +146,10 @@ class Bisection:
     function: str
     inputs: Sequence[Any]
     check: Check
+    seconds: float | None = None
+    """Time limit of one run, be it interpreted or compiled; None: that of a slow one."""
     log: list[str] = field(default_factory=list)
+    _interpreting: float = INTERPRETING
     steps: list[Step] = field(default_factory=list)
 
     def find(self) -> Finding:
@@ -170,7 +184,10 @@ class Bisection:
         shows = None
         if isinstance(failure, PassError):
             shows = Fault(INTERNAL, pass_name=failure.pass_name)
-        if (source := self._interpreted(self.module)).state != "good":
+        begin = time.monotonic()
+        source = self._interpreted(self.module, inf)
+        self._interpreting = max(INTERPRETING, SLOWER * (time.monotonic() - begin))
+        if source.state != "good":
             if isinstance(failure, PassError):
                 return self._failed(failure)
             return self._found("source", source.detail, kind=compiled.kind)
@@ -185,11 +202,7 @@ class Bisection:
             if failure is None or after.kind != UnsupportedError.__name__:
                 found = self._behind_interpreted(end, after, compiled)
                 return replace(found, shows=shows or found.shows)
-        if isinstance(failure, PassError):
-            return self._failed(failure)
-        if failure is not None:
-            return self._found("unknown", failure.message, kind=compiled.kind)
-        return self._behind_passes(compiled)
+        return self._failed(failure) if failure is not None else self._behind_passes(compiled)
 
     def _last_resolved(self, end: int) -> tuple[int, Verdict]:
         """Returns the last step whose state can be interpreted."""
@@ -257,7 +270,7 @@ class Bisection:
             with no_fallback():
                 run_phases(get_context(), module, self.options, to=fault.phase)
         except InternalError as error:
-            return isinstance(error, PassError) and error.pass_name == fault.pass_name
+            return error.pass_name == fault.pass_name
         if fault.phase is None:
             return False
         found = self._interpreted(module)
@@ -394,9 +407,12 @@ class Bisection:
     def _verdict(self, steps: int, limit: int | None = None) -> Verdict:
         return self._interpreted(self._state(steps, limit))
 
-    def _interpreted(self, module: ModuleOp) -> Verdict:
+    def _interpreted(self, module: ModuleOp, limit: float | None = None) -> Verdict:
         try:
-            return self._judged(interpreted(module, self.function, self.inputs))
+            limit = self.seconds or limit or self._interpreting
+            return self._judged(interpreted(module, self.function, self.inputs, limit))
+        except Endless as error:
+            return Verdict("bad", str(error), "dies")
         except RuntimeTrap as error:
             return Verdict("bad", f"traps: {error}", "RuntimeTrap")
         except Exception as error:
@@ -408,7 +424,8 @@ class Bisection:
     def _compiled(self, options: Options) -> Verdict:
         """Runs the compiled program in a child process, which may die."""
         try:
-            results = compiled(self.module, options, self.function, self.inputs)
+            limit = self.seconds or TIMEOUT
+            results = compiled(self.module, options, self.function, self.inputs, limit)
         except Died as error:
             return Verdict("bad", str(error), "dies")
         except Raised as error:
@@ -481,13 +498,21 @@ class RewriteBisection(Bisection):
         return self.judge(compile(self.module, **options.keywords()))
 
 
-def interpreted(module: ModuleOp, function: str, inputs: Sequence[Any]) -> list[Any]:
+def interpreted(
+    module: ModuleOp, function: str, inputs: Sequence[Any], seconds: float = inf
+) -> list[Any]:
     """
     Interprets a call, at any phase; returns all results, with those that are written into
     arguments.
 
-    Raises RuntimeTrap, and any other error for a module that cannot be interpreted.
+    Raises RuntimeTrap, Endless, and any other error for a module that cannot be interpreted.
     """
+    end = time.monotonic() + seconds
+
+    def spend(block: Block, ops: int) -> None:
+        if time.monotonic() > end:
+            raise Endless(f"the interpreter has no results after {seconds:.0f} s")
+
     entry = next(
         op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == function
     )
@@ -496,14 +521,20 @@ def interpreted(module: ModuleOp, function: str, inputs: Sequence[Any]) -> list[
         copies[number] = recast(copies[number], dtype)
     # All other arguments are read-only for the interpreter.
     given = [MemRef.of(v) if i in updates.values() else v for i, v in enumerate(copies)]
-    results = list(Interpreter(module).call(function, *given))
+    results = list(Interpreter(module, spend).call(function, *given))
     kinds = specs(result_records(entry, entry.function_type.outputs))
     found = [r if kind is None else recast(r, kind.dtype) for r, kind in zip(results, kinds)]
     written = {i: recast(copies[i], inputs[i].dtype) for i in updates.values()}
     return _with_updates(found, updates, written)
 
 
-def compiled(module: ModuleOp, options: Options, function: str, inputs: Sequence[Any]) -> list[Any]:
+def compiled(
+    module: ModuleOp,
+    options: Options,
+    function: str,
+    inputs: Sequence[Any],
+    seconds: float = TIMEOUT,
+) -> list[Any]:
     """
     Compiles a module and calls it in a child process; returns all results, with those that are
     written into arguments.
@@ -523,7 +554,7 @@ def compiled(module: ModuleOp, options: Options, function: str, inputs: Sequence
                 raise ValueError(OVERWRITTEN)
         return _with_updates(given, updates, dict(enumerate(copies)))
 
-    return isolated(run, TIMEOUT)
+    return isolated(run, seconds)
 
 
 def _copies(inputs: Sequence[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from irees.backends.common import emit_ops
 from irees.frontends.mlir import import_mlir
 from irees.options import Options
 from irees.rewrites import may_rewrite
+from irees.testing import bisecting
 from irees.testing.bisecting import Bisection, Fault, RewriteBisection, Verdict
 from irees.testing.oracles import Case, interpret
 from irees.tools.main import main
@@ -228,6 +229,78 @@ def test_the_pass_is_named_that_moves_an_op_before_its_operands(monkeypatch):
     assert found.step is not None
     assert (found.what, found.step.pass_name) == ("pass", "irees-convert-elementwise-to-linalg")
     assert found.detail.startswith("the IR cannot be interpreted: ")
+
+
+LOOP = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %r:2 = scf.while (%i = %c0, %v = %x) : (i32, tensor<4xf32>) -> (i32, tensor<4xf32>) {
+    %p = arith.cmpi slt, %i, %c3 : i32
+    scf.condition(%p) %i, %v : i32, tensor<4xf32>
+  } do {
+  ^bb0(%i: i32, %v: tensor<4xf32>):
+    %j = arith.addi %i, %c1 : i32
+    %w = arith.addf %v, %v : tensor<4xf32>
+    scf.yield %j, %w : i32, tensor<4xf32>
+  }
+  return %r#1 : tensor<4xf32>
+}
+"""
+
+
+def test_the_pass_is_named_that_makes_a_loop_endless(monkeypatch):
+    cls = load_pass("irees-simplify-scf")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        for inner in [each for each in op.walk() if isinstance(each, arith.AddiOp)]:
+            Rewriter.replace_op(inner, [], [inner.lhs])
+
+    monkeypatch.setattr(cls, "apply", apply)
+    monkeypatch.setattr(bisecting, "INTERPRETING", 0.5)
+    monkeypatch.setattr(bisecting, "TIMEOUT", 10.0)
+    x = np.ones(4, np.float32)
+    module = import_mlir(LOOP)
+    found = Bisection(module, Options(), "main", [x], lambda _: []).find()
+    assert found.step is not None
+    assert (found.step.pass_name, found.kind) == ("irees-simplify-scf", "dies")
+    assert found.detail == "the interpreter has no results after 0 s"
+
+
+VIEW = """
+func.func @main(%a: tensor<16x8xf32>, %b: tensor<8x8xf32>, %u: tensor<1x8xf32>)
+    -> (tensor<16x8xf32>, tensor<128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %x = linalg.matmul ins(%a, %b : tensor<16x8xf32>, tensor<8x8xf32>)
+      outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %v = tensor.collapse_shape %x [[0, 1]] : tensor<16x8xf32> into tensor<128xf32>
+  %y = tensor.insert_slice %u into %x[5, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<16x8xf32>
+  return %y, %v : tensor<16x8xf32>, tensor<128xf32>
+}
+"""
+UNASKED = """
+func.func @main(%x: tensor<3x4xf32>, %c: tensor<9x6xf32>) -> tensor<9x6xf32> {
+  %p = tensor.insert_slice %x into %c[2, 1] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<9x6xf32>
+  return %p : tensor<9x6xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "function"), [(VIEW, "is_read_later"), (UNASKED, "is_ours")])
+def test_a_tie_is_named_that_overwrites_what_is_read(text, function, monkeypatch, tmp_path, capsys):
+    """The interpreter gives the operand's memory to the result."""
+    module = sys.modules[load_pass("irees-tie-dispatch-operands").__module__]
+    wrong = function != "is_read_later"
+    monkeypatch.setattr(module, function, lambda *_: wrong)
+    path = tmp_path / "x.mlir"
+    path.write_text(text)
+    assert main(["bisect", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("wrong after irees-tie-dispatch-operands, in phase ")
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
