@@ -1,12 +1,15 @@
 """
 Reduces a program to a small one with the same fault.
 
-A case is a module and arguments of one function. Each transformation proposes smaller cases; one is
-kept if it verifies and the caller still finds it interesting. From coarse to fine:
+A case is a module and arguments of one function. Basic blocks become structured control flow if the
+fault stays; if not, only ops, sizes, arguments and attributes are reduced. Each transformation
+proposes smaller cases; one is kept if it verifies and the caller still finds it interesting. From
+coarse to fine:
 
     fewer results; an earlier end; values before a point become arguments, with the values that the
-    interpreter computes; single values become arguments; ops are replaced by one of their operands;
-    sizes shrink, equal ones together; arguments become simple numbers; attributes are dropped
+    interpreter computes; single values become arguments; loops and branches run once; ops are
+    replaced by one of their operands; sizes shrink, equal ones together; arguments become simple
+    numbers; attributes are dropped
 
 until no transformation makes progress, or the time is up. Zeller and Hildebrandt, "Simplifying and
 isolating failure-inducing input" (2002); MLIR: `mlir-reduce`.
@@ -18,10 +21,11 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func, tensor
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     FunctionType,
@@ -31,12 +35,14 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
+from irees.dialects import get_context
 from irees.errors import IreesError
 from irees.frontends.mlir import import_mlir, print_module
 from irees.testing.bisecting import interpreted
+from irees.transforms import load_pass
 from irees.transforms.utils.shapes import dims
 from irees.transforms.utils.tensors import TensorBuilder
 from irees.verification import verify
@@ -77,10 +83,14 @@ class Reduction:
     def run(self) -> Case:
         """Returns the smallest interesting case found."""
         self._end = time.monotonic() + self.seconds
-        steps = (
-            self._other_functions, self._results, self._end_earlier, self._begin_later,
-            self._single_values, self._operands, self._sizes, self._numbers, self._attributes,
+        self._try(_lifted(self.case))
+        in_one_block = (self._results, self._end_earlier, self._begin_later, self._single_values)
+        if len(_function(self.case).body.blocks) > 1:
+            in_one_block = ()
+        anywhere = (
+            self._control_flow, self._operands, self._sizes, self._numbers, self._attributes,
         )  # fmt: skip
+        steps = (self._other_functions, *in_one_block, *anywhere)
         while True:
             before = _size(self.case)
             for step in steps:
@@ -164,6 +174,15 @@ class Reduction:
                     break
             place += len(list(_all_ops(self.case))) >= count
 
+    def _control_flow(self) -> None:
+        """Replaces loops and branches by one run of a region of theirs."""
+        place = 0
+        while place < (count := len(_structured(self.case))) and not self._is_late():
+            if not any(self._try(_run_once(self.case, place, region)) for region in (0, 1)):
+                place += 1
+            elif len(_structured(self.case)) > count:
+                return
+
     def _sizes(self) -> None:
         for size in sorted(_all_sizes(self.case), reverse=True):
             smaller = sorted({*SMALL_SIZES, size // 2})
@@ -191,7 +210,7 @@ class Reduction:
                 self._try(Case(module, self.case.function, self.case.inputs))
 
 
-def is_defined(case: Case) -> bool:
+def is_defined(case: Case, seconds: float = inf) -> bool:
     """
     Whether the results depend on no uninitialized memory: they stay the same if every tensor.empty
     is filled with a number. Otherwise, a reduced program could differ for another reason.
@@ -205,7 +224,8 @@ def is_defined(case: Case) -> bool:
             sizes = dims(op.tensor, builder)
             op.tensor.replace_all_uses_with(builder.filled(3, kind.element_type, sizes))
     call = (case.function, case.inputs)
-    pairs = zip(interpreted(case.module, *call), interpreted(filled, *call), strict=True)
+    results, others = (interpreted(each, *call, seconds) for each in (case.module, filled))
+    pairs = zip(results, others, strict=True)
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
 
 
@@ -217,8 +237,13 @@ def _functions(module: ModuleOp) -> dict[str, func.FuncOp]:
     return {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
 
 
+def _function(case: Case) -> func.FuncOp:
+    return _functions(case.module)[case.function]
+
+
 def _block(case: Case) -> Block:
-    return _functions(case.module)[case.function].body.block
+    """Returns the block of a function, the first of several."""
+    return _function(case).body.blocks[0]
 
 
 def _body(case: Case) -> list[Operation]:
@@ -230,7 +255,7 @@ def _returned(case: Case) -> Sequence[SSAValue]:
 
 
 def _all_ops(case: Case) -> Iterator[Operation]:
-    return (op for op in _block(case).walk() if op.results)
+    return (op for op in _function(case).body.walk() if op.results)
 
 
 def _usable(op: Operation) -> list[SSAValue]:
@@ -257,17 +282,23 @@ def _returning(
 
 def _cleaned(case: Case) -> Case:
     """Erases dead ops and arguments, in place; returns the case with the remaining arguments."""
-    for op in reversed(list(_block(case).ops)):
+    function = _function(case)
+    for op in reversed([op for block in function.body.blocks for op in block.ops]):
         dead = not any(result.uses for result in op.results)
         if op.results and dead and is_side_effect_free(op):
             Rewriter.erase_op(op)
-    block, function = _block(case), _functions(case.module)[case.function]
+    return _without_unused_arguments(case)
+
+
+def _without_unused_arguments(case: Case) -> Case:
+    function, block = _function(case), _block(case)
     unused = [a.index for a in block.args if not a.uses]
     for index in reversed(unused):
         block.erase_arg(block.args[index])
-    function.function_type = FunctionType.from_lists(
-        [a.type for a in block.args], [v.type for v in _returned(case)]
-    )
+    results = list(function.function_type.outputs)
+    if len(function.body.blocks) == 1:
+        results = [v.type for v in _returned(case)]
+    function.function_type = FunctionType.from_lists([a.type for a in block.args], results)
     function.arg_attrs = function.res_attrs = None
     inputs = tuple(v for i, v in enumerate(case.inputs) if i not in unused)
     return Case(case.module, case.function, inputs)
@@ -321,6 +352,41 @@ def _by_operand(case: Case, place: int, number: int) -> Case | None:
     op.results[0].replace_all_uses_with(value)
     if is_side_effect_free(op) and not op.results[0].uses:
         Rewriter.erase_op(op)
+    return _cleaned(copy)
+
+
+def _lifted(case: Case) -> Case | None:
+    """Returns a case with structured control flow instead of basic blocks; None if it has one."""
+    if len(_function(case).body.blocks) == 1:
+        return None
+    copy = Case(case.module.clone(), case.function, case.inputs)
+    load_pass("irees-lift-cf-to-scf")().apply(get_context(), copy.module)
+    return copy
+
+
+def _structured(case: Case) -> list[Operation]:
+    """Returns the loops and branches of a function."""
+    kinds = scf.ForOp | scf.IfOp | scf.WhileOp
+    return [op for op in _function(case).body.walk() if isinstance(op, kinds)]
+
+
+def _run_once(case: Case, place: int, number: int) -> Case | None:
+    """Returns a case with the body of a loop, or a side of a branch, in place of it."""
+    copy = Case(case.module.clone(), case.function, case.inputs)
+    op = _structured(copy)[place]
+    if number >= (2 if isinstance(op, scf.IfOp) else 1) or not op.regions[number].blocks:
+        return None
+    given = {scf.ForOp: [op.operands[0], *op.operands[3:]], scf.WhileOp: list(op.operands)}
+    block = op.regions[number].block
+    end = block.last_op
+    assert end is not None
+    yielded = end.operands[1:] if isinstance(op, scf.WhileOp) else end.operands
+    end.detach()
+    Rewriter.inline_block(block, InsertPoint.before(op), given.get(type(op), []))
+    for old, new in zip(op.results, yielded, strict=True):
+        old.replace_all_uses_with(new)
+    end.erase()
+    Rewriter.erase_op(op)
     return _cleaned(copy)
 
 

@@ -40,6 +40,8 @@ SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 REFEREES = ("reference", "opt0")
 TIMEOUT = 600.0
 """Time limit of --command, in seconds."""
+LIMIT, LEAST_LIMIT = 3.0, 3.0
+"""Time limit of a run of a smaller program: a factor of the first program's, and seconds."""
 CANNOT_TELL = 125
 """Exit code of --command for a program that it cannot judge, as for `git bisect run`."""
 ROUNDS, CALLS = 5, 11
@@ -59,6 +61,8 @@ class Expectation:
     stored: tuple[Any, ...] = ()
     """The given results of the whole program; None for one that is ignored."""
     judge: Judge | None = None
+    seconds: float | None = None
+    """Time limit of one run of a program; None: that of bisection."""
 
     def search(self, case: Case) -> Bisection:
         """Returns the search for what makes a case wrong. Raises an IreesError without results."""
@@ -69,19 +73,21 @@ class Expectation:
             judge = self.judge(case.function, case.inputs)
             return RewriteBisection(*parts, lambda _: [], judge=judge)
         right = self.stored or self.results(case)
-        return Bisection(*parts, lambda found: differences(found, right, self.rules))
+        check = lambda found: differences(found, right, self.rules)  # noqa: E731
+        return Bisection(*parts, check, self.seconds)
 
     def results(self, case: Case) -> list[Any]:
         """Returns the referee's results. Raises an IreesError if it has none."""
+        from irees.testing import bisecting
         from irees.testing.bisecting import compiled, interpreted
         from irees.testing.isolation import Died, Raised
 
         call = (case.function, case.inputs)
         if self.referee == REFEREES[0]:
-            return interpreted(case.module, *call)
+            return interpreted(case.module, *call, self.seconds or math.inf)
         options = replace(self.options, rewrite_limit=0, opt_level=0)
         try:
-            return compiled(case.module, options, *call)
+            return compiled(case.module, options, *call, self.seconds or bisecting.TIMEOUT)
         except (Died, Raised) as error:
             raise ArgumentError(
                 f"--against=opt0 has no results: {error}", hint="use --against=reference"
@@ -101,7 +107,12 @@ class Expectation:
         if self.judge is not None or fault.kind == INTERNAL:
             return lambda each: self._without_results(each).has(fault)
         smaller = self._for_smaller(case) if self.stored else self
-        return lambda each: is_defined(each) and smaller.search(each).has(fault)
+        begin = time.monotonic()
+        smaller.search(case).has(fault)
+        # A reduced loop may never end.
+        limit = LEAST_LIMIT + LIMIT * (time.monotonic() - begin)
+        smaller = replace(smaller, seconds=limit)
+        return lambda each: is_defined(each, limit) and smaller.search(each).has(fault)
 
     def _without_results(self, case: Case) -> Bisection:
         """Returns the search for a fault that shows before there are results."""

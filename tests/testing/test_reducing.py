@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +17,7 @@ from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter
 from irees.options import Options
 from irees.rewrites import may_rewrite
+from irees.testing import reducing
 from irees.testing.reducing import Case, Reduction, is_defined
 from irees.tools import expectations
 from irees.tools.main import main, parser_of
@@ -59,6 +61,45 @@ def test_any_expectation_will_do():
     assert [np.shape(value) for value in found.inputs] == [(1, 1)]
     # What it calls the function with is a call of it.
     assert interesting(found)
+
+
+BLOCKS = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  cf.br ^head(%c0, %x : i32, tensor<4xf32>)
+^head(%i: i32, %v: tensor<4xf32>):
+  %a = math.absf %v : tensor<4xf32>
+  %t = math.tanh %a : tensor<4xf32>
+  %p = arith.cmpi slt, %i, %c3 : i32
+  cf.cond_br %p, ^body, ^exit
+^body:
+  %j = arith.addi %i, %c1 : i32
+  cf.br ^head(%j, %t : i32, tensor<4xf32>)
+^exit:
+  %e = math.exp %t : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("kept", ["scf.while", "cf.cond_br"])
+def test_a_program_of_basic_blocks(kept):
+    """A fault of its basic blocks keeps them; else its control flow becomes structured."""
+    case = Case(import_mlir(BLOCKS), "main", (X[0, :4],))
+
+    def interesting(case: Case) -> bool:
+        names = {op.name for op in case.module.walk()}
+        return "math.tanh" in names and (kept in names or kept == "scf.while")
+
+    found = Reduction(case, interesting).run()
+    names = [op.name for op in found.module.walk()]
+    assert ("cf.cond_br" in names) == (kept == "cf.cond_br")
+    assert {"math.absf", "math.exp"}.isdisjoint(names)
+    assert found.inputs[0].size == 1
+    if kept == "scf.while":
+        assert found.ops <= 3
 
 
 def turn_tanh(self, ctx: Context, op: ModuleOp) -> None:
@@ -231,3 +272,16 @@ def test_the_call_of_a_case_has_the_bits_of_its_inputs(tmp_path):
     values = [parse_values(w.replace("=@", f"=@{tmp_path}/"))[0] for w in given_values]
     for value, given in zip(values, inputs, strict=True):
         assert np.asarray(value).tobytes() == np.asarray(given).tobytes()
+
+
+def test_a_case_whose_loop_never_ends_is_given_up(monkeypatch, tmp_path):
+    """Without the addition, the counter of the loop stays what it is."""
+    path, out = tmp_path / "x.mlir", tmp_path / "small.mlir"
+    path.write_text(BLOCKS)
+    planted(monkeypatch, "irees-convert-elementwise-to-linalg", turn_tanh)
+    monkeypatch.setattr(expectations, "LEAST_LIMIT", 0.5)
+    monkeypatch.setattr(reducing, "_run_once", lambda *_: None)
+    begin = time.monotonic()
+    assert main(["reduce", str(path), "-o", str(out), "--seconds=60"]) == 0
+    assert time.monotonic() - begin < 55
+    assert "math.tanh" in out.read_text()
