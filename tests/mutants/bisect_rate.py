@@ -8,12 +8,13 @@ With `--sample`, takes the mutants of `bisect_sample.PROGRAMS`, each with a prog
 changes; fails unless bisecting names the right pass, or the text, for each of them, and reducing
 makes a case of at most `MOST_OPS` ops. Each is a process, forked from one that has loaded xDSL.
 
-For each mutant, the programs of `tests/golden` are compiled with the fault in place, those of the
-lit file of its pass first, until one gives another result than the interpreter without the fault.
-That program is bisected. The pass is right if its module imports the mutated file,
-directly or not; a mutant of a backend is found if the text is blamed. Mutants that change no answer
-of these programs within TIMEOUT are counted apart. The state has a line of JSON per mutant, and
-mutants that it has are not run again.
+With `--state`, takes all mutants of the compiler, and for each the programs whose compilation runs
+its lines (`reaching`), until one gives another result than the interpreter without the fault. That
+program is bisected. The pass is right if its module imports the mutated file, directly or not, or
+is in one folder with it; a mutant of a backend is found if the text is blamed, one of what the
+interpreter itself uses if the program is called wrong before the first pass. Mutants that change no
+answer of these programs, or none within TIMEOUT, are counted apart. The state has a line of JSON
+per mutant, and mutants that it has are not run again.
 """
 
 from __future__ import annotations
@@ -21,140 +22,128 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 import pickle
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 240
+from mutant import Mutant
+
+TIMEOUT = 60
 """Seconds per mutant to find a program that it changes."""
+CALL = 20.0
+"""Seconds to compile and run a program; a fault may make it hang."""
+UNCHANGED = "no answer changes"
 ROOT = Path(__file__).parents[2]
-COMPILED = ("irees/transforms/", "irees/analysis/", "irees/backends/")
-MOST_ELEMENTS = 1 << 20
+REFEREE = ("irees/dialects/", "irees/interfaces.py", "irees/build.py")
+"""Files that the interpreter uses, too."""
+COMPILED = (
+    "irees/transforms/", "irees/analysis/", "irees/backends/", "irees/dialects/",
+    "irees/interfaces.py", "irees/layers.py", "irees/pipeline.py", "irees/phase.py",
+)  # fmt: skip
+NO_FAULT = Mutant("no fault", "", "", "", "", ())
 MOST_OPS = 10
 """Ops of a reduced case, at most."""
 REDUCING = 180.0
 """Seconds to reduce a case."""
 
 
-def inputs_and_results(into: Path, texts: dict[str, str] | None = None) -> None:
-    """Writes the corpus: for each program its text, function, inputs, and the right results."""
+def write_corpus(into: Path) -> dict[str, Any]:
+    """Writes the programs with arguments, right results, and the mutants whose lines they run."""
+    from bisect_sample import PROGRAMS
+    from reaching import MOST_TEXT, corpus
+    from table import MUTANTS
+
+    from tests.golden.programs import programs
+
+    texts = {f"sample/{name}": text for name, text in PROGRAMS.items()}
+    texts |= {p.name: p.text for p in programs() if p.text and len(p.text) < MOST_TEXT}
+    calls = list(corpus([m for m in MUTANTS if m.file.startswith(COMPILED)], texts))
+    into.write_bytes(pickle.dumps(calls))
+    print(f"{len(calls)} programs", flush=True)
+    return {}
+
+
+def candidates(mutant: Any, calls: list[Any]) -> list[Any]:
+    """Returns the programs that may show a fault: the sample's, those of its pass, quick ones."""
+    path = Path(mutant.file)
+    near = {path.stem, path.parent.name, mutant.name}
+    found = [c for c in calls if mutant.name in c.mutants or path.suffix != ".py"]
+    of_target = [c for c in found if c.target == target_of(mutant)]
+    return sorted(
+        of_target or found, key=lambda c: (not any(word in c.name for word in near), c.seconds)
+    )
+
+
+def rate(mutant: Any, calls: list[Any]) -> dict[str, Any]:
+    """Runs where the fault is in place: what bisecting the first program says that it changes."""
     from irees.build import import_source, make_interpretable
-    from irees.compiler import compile
     from irees.errors import IreesError
     from irees.options import Options
-    from irees.tools.expectations import differences, example_inputs
-    from irees.tools.values import Tolerance
+    from irees.testing import bisecting
+    from irees.testing.reducing import Case
+    from irees.tools.expectations import Expectation
 
-    corpus: list[tuple[str, str, dict[str, Any]]] = []
-    if texts is None:
-        from tests.golden.programs import programs
-
-        texts = {each.name: each.text for each in programs() if each.text is not None}
-    for title, text in texts.items():
-        calls: dict[str, Any] = {}
-        try:
-            module = import_source(text).module
-            make_interpretable(module, Options())
-            reference: Any = compile(module, target="reference")
-            compiled: Any = compile(module)
-        except IreesError:
-            continue
-        for name, function in reference.functions.items():
-            with suppress(IreesError, ValueError, TypeError):
-                inputs = example_inputs(name, function.arguments)
-                if sum(getattr(each, "size", 1) for each in inputs) > MOST_ELEMENTS:
-                    continue
-                results, found = (
-                    listed(each.functions[name](*map(_copy, inputs)))
-                    for each in (reference, compiled)
-                )
-                if wrong := differences(found, results, Tolerance()):
-                    print(f"{title} @{name}, without a fault: {wrong[0]}")
-                else:
-                    calls[name] = (inputs, results)
-        if calls:
-            corpus.append((title, text, calls))
-    into.write_bytes(pickle.dumps(corpus))
-
-
-def listed(results: Any) -> list[Any]:
-    """Returns one or several results as a list."""
-    return list(results) if isinstance(results, tuple) else [results]
-
-
-def _copy(value: Any) -> Any:
-    return value.copy() if hasattr(value, "copy") else value
-
-
-def drive(corpus: Path, near: list[str], target: str) -> None:
-    """Runs in a copy with a fault: prints what bisecting and reducing the first wrong program says."""
-    from irees.build import import_source, make_interpretable
-    from irees.errors import InternalError, IreesError
-    from irees.options import Options
-    from irees.testing.bisecting import Bisection
-    from irees.tools.expectations import differences
-    from irees.tools.values import Tolerance
-
-    start, rules = time.monotonic(), Tolerance()
-    options = Options(target=target)
-    rows = pickle.loads(corpus.read_bytes())
-    rows.sort(key=lambda row: not any(word in row[0] for word in near))
-    for program, text, calls in rows:
+    bisecting.TIMEOUT = CALL
+    start = time.monotonic()
+    for tried, call in enumerate(calls, 1):
         if time.monotonic() - start > TIMEOUT:
-            break
+            return {"what": UNCHANGED, "tried": tried}
+        options = Options(target=call.target)
         try:
-            module = import_source(text).module
+            module = import_source(call.text).module
             make_interpretable(module, options)
-            name = first_wrong(module, options, calls)
-            if name is None:
-                continue
-            inputs, results = calls[name]
-            began = time.monotonic()
-            bisection = Bisection(
-                module, options, name, inputs, lambda found, r=results: differences(found, r, rules)
-            )
-            finding = bisection.find()
-        except InternalError as error:
-            print(json.dumps({"program": program, "what": "error", "detail": str(error)}))
-            return
         except IreesError:
             continue
-        said = {"program": f"{program} @{name}", "what": finding.what, "rewrite": finding.rewrite}
-        said |= {"pass": finding.step.pass_name if finding.step else None}
-        said |= {"detail": finding.detail[:200], "bisect_s": round(time.monotonic() - began, 1)}
-        print(json.dumps(said), flush=True)
-        return
+        if not is_wrong(module, call):
+            continue
+        case = Case(module, call.function, call.inputs)
+        began = time.monotonic()
+        finding = Expectation(options, stored=tuple(call.results)).search(case).find()
+        said = said_of(mutant, finding) | {"program": f"{call.name} @{call.function}"}
+        return said | {"tried": tried, "bisect_s": round(time.monotonic() - began, 1)}
+    return {"what": UNCHANGED, "tried": len(calls)}
 
 
-def first_wrong(module: Any, options: Any, calls: dict[str, Any]) -> str | None:
-    """Returns the first function of a program that gives another result, or fails."""
-    from irees.compiler import compile
-    from irees.testing.isolation import Died, isolated
+def is_wrong(module: Any, call: Any) -> bool:
+    """Whether a compiled program gives other results than the interpreter did, or fails."""
+    from irees.options import Options
+    from irees.testing.bisecting import compiled
+    from irees.testing.isolation import Died, Raised
     from irees.tools.expectations import differences
     from irees.tools.values import Tolerance
-
-    def run() -> str | None:
-        program: Any = compile(module, **{"target": options.target})
-        for name, (inputs, results) in calls.items():
-            try:
-                found = listed(program.functions[name](*map(_copy, inputs)))
-            except Exception:
-                return name
-            if differences(found, results, Tolerance()):
-                return name
-        return None
 
     try:
-        return isolated(run, 60.0)
-    except (Died, RuntimeError):
-        return next(iter(calls))
+        found = compiled(module, Options(target=call.target), call.function, call.inputs)
+    except (Died, Raised):
+        return True
+    return bool(differences(found, call.results, Tolerance()))
+
+
+def is_right(call: Any) -> dict[str, Any]:
+    """Runs without a fault: whether the program is right, so that a difference is the fault's."""
+    from irees.build import import_source, make_interpretable
+    from irees.options import Options
+
+    module = import_source(call.text).module
+    make_interpretable(module, Options())
+    return {"right": not is_wrong(module, call)}
+
+
+def said_of(mutant: Any, finding: Any) -> dict[str, Any]:
+    """Returns what a finding says, and whether it is right about a mutant."""
+    blamed = finding.step.pass_name if finding.step else None
+    said = {"what": finding.what, "pass": blamed, "rewrite": finding.rewrite}
+    if mutant.file.startswith("irees/backends/"):
+        named = finding.what == "text"
+    elif mutant.file.startswith(REFEREE) and finding.what == "source":
+        named = True
+    else:
+        named = bool(blamed) and is_part(mutant.file, str(blamed))
+    return said | {"detail": finding.detail[:200], "right": named}
 
 
 @cache
@@ -174,48 +163,6 @@ def imports(path: Path) -> frozenset[Path]:
     return frozenset(found)
 
 
-@cache
-def right_passes(file: str) -> set[str]:
-    """Returns the names of the passes that a file is a part of."""
-    from irees.transforms import get_all_passes
-
-    return {name for name in get_all_passes() if is_part(file, name)}
-
-
-def rate(mutant: Any, corpus: Path) -> dict[str, Any]:
-    """Returns what bisecting says of one mutant."""
-    from run import copy
-
-    passes = right_passes(mutant.file)
-    near = [name.removeprefix("irees-").replace("-", "_") for name in sorted(passes)][:3]
-    stem = Path(mutant.file).parent.name if "__init__" in mutant.file else Path(mutant.file).stem
-    target = target_of(mutant)
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        copy(root)
-        file = root / mutant.file
-        file.write_text(file.read_text().replace(mutant.old, mutant.new))
-        words = ["--drive", str(corpus), "--near", stem, *near, "--target", target]
-        command = [sys.executable, str(root / "tests/mutants/bisect_rate.py"), *words]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(root),
-            "IREES_CACHE_DIR": str(root / "cache"),
-        }
-        flags: dict[str, Any] = {"cwd": root, "env": environment, "check": False}
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=1200, **flags)
-    line = answer.stdout.strip().splitlines()[-1:]
-    said = (
-        json.loads(line[0])
-        if line
-        else {"what": "no answer changes", "error": answer.stderr[-300:]}
-    )
-    blamed = said.get("pass")
-    in_text = "/backends/" in mutant.file
-    said["right"] = said["what"] == "text" if in_text else blamed in passes
-    return {"mutant": mutant.name, "file": mutant.file, **said}
-
-
 def bisected(mutant: Any, text: str, target: str) -> dict[str, Any]:
     """Runs where the fault is in place: what bisecting and reducing a program says."""
     from irees.backends.reference.backend import ReferenceProgram
@@ -231,13 +178,10 @@ def bisected(mutant: Any, text: str, target: str) -> dict[str, Any]:
     (function,) = ReferenceProgram(module.clone()).functions.values()
     case = Case(module, function.name, tuple(example_inputs(function.name, function.arguments)))
     expectation = Expectation(options)
-    finding = expectation.search(case).find()
-    blamed = finding.step.pass_name if finding.step else None
-    said = {"what": finding.what, "pass": blamed, "detail": finding.detail[:200]}
-    in_text = "/backends/" in mutant.file
-    named = finding.what == "text" if in_text else blamed and is_part(mutant.file, blamed)
-    said |= {"right": bool(named), "ops_before": case.ops}
-    if not named:
+    began = time.monotonic()
+    said = said_of(mutant, expectation.search(case).find())
+    said |= {"bisect_s": round(time.monotonic() - began, 1), "ops_before": case.ops}
+    if not said["right"]:
         return said
     interesting = expectation.same_fault(case)
     began = time.monotonic()
@@ -248,10 +192,16 @@ def bisected(mutant: Any, text: str, target: str) -> dict[str, Any]:
 
 
 def is_part(file: str, name: str) -> bool:
-    """Whether a file of irees is a part of a pass: its module imports the file, directly or not."""
+    """
+    Whether a file of irees is a part of a pass: it is in the pass's folder, or the pass's module
+    imports it, directly or not.
+    """
     from irees.transforms import load_pass
 
-    todo = [Path(sys.modules[load_pass(name).__module__].__file__ or "")]
+    module = Path(sys.modules[load_pass(name).__module__].__file__ or "")
+    if module.name == "__init__.py" and ROOT.joinpath(file).is_relative_to(module.parent):
+        return True
+    todo = [module]
     seen: set[Path] = set()
     while todo:
         path = todo.pop()
@@ -278,7 +228,7 @@ def sample(every: int, names: list[str]) -> int:
         for name in chosen:
             mutant, text = mutants[name], PROGRAMS[name]
             row = with_fault(
-                mutant, lambda m=mutant, t=text: bisected(m, t, target_of(m)), Path(folder, name)
+                mutant, lambda m=mutant, t=text: bisected(m, t, target_of(m)), Path(folder)
             )
             rows.append(row)
             print(json.dumps({"mutant": name, **row}), flush=True)
@@ -301,35 +251,44 @@ def main() -> int:
     parser.add_argument("--state", type=Path)
     parser.add_argument("--sample", action="store_true")
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--drive", type=Path)
-    parser.add_argument("--near", nargs="*", default=[])
-    parser.add_argument("--target", default="cpu")
     arguments = parser.parse_args()
-    if arguments.drive is not None:
-        drive(arguments.drive, arguments.near, arguments.target)
-        return 0
     if arguments.sample:
         return sample(arguments.every, arguments.names)
+    return whole_table(arguments.state, arguments.every, arguments.names)
+
+
+def whole_table(state: Path, every: int, names: list[str]) -> int:
+    """Bisects for every Nth mutant of the compiler that the state does not have."""
+    import xdsl.parser  # noqa: F401  what each child needs, but nothing of irees
+    from in_place import with_fault
     from table import MUTANTS
 
-    state: Path = arguments.state
     done = [json.loads(line) for line in state.read_text().splitlines()] if state.exists() else []
     known = {row["mutant"] for row in done}
-    corpus = state.with_suffix(".corpus")
+    corpus, cache = state.with_suffix(".corpus"), state.with_suffix(".cache")
     if not corpus.exists():
-        inputs_and_results(corpus)
-    chosen = [m for m in MUTANTS if m.file.startswith(COMPILED)][:: arguments.every]
-    if arguments.names:
-        chosen = [m for m in MUTANTS if m.name in arguments.names]
-    for mutant in chosen:
-        if mutant.name not in known:
-            row = rate(mutant, corpus)
-            print(json.dumps(row), flush=True)
-            with state.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-            done.append(row)
-    changed = [row for row in done if row["what"] != "no answer changes"]
-    right = sum(row["right"] for row in changed)
+        with_fault(NO_FAULT, lambda: write_corpus(corpus), cache)
+    calls = pickle.loads(corpus.read_bytes())
+    chosen = [m for m in MUTANTS if m.file.startswith(COMPILED)][::every]
+    for mutant in [m for m in MUTANTS if m.name in names] if names else chosen:
+        if mutant.name in known:
+            continue
+        some = candidates(mutant, calls)
+        said: dict[str, Any] = {"what": UNCHANGED, "tried": 0}
+        while some:
+            said = with_fault(mutant, lambda m=mutant, c=some: rate(m, c), cache)
+            if said["what"] == UNCHANGED or "tried" not in said:
+                break
+            call, some = some[said["tried"] - 1], some[said["tried"] :]
+            if with_fault(NO_FAULT, lambda c=call: is_right(c), cache).get("right"):
+                break
+        row = {"mutant": mutant.name, "file": mutant.file, **said}
+        print(json.dumps(row), flush=True)
+        with state.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+        done.append(row)
+    changed = [row for row in done if row["what"] != UNCHANGED]
+    right = sum(row.get("right", False) for row in changed)
     print(f"{len(done)} mutants, {len(changed)} change an answer, {right} of them are named")
     return 0
 

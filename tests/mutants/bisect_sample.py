@@ -118,6 +118,167 @@ UPPER = elementwise(
 )  # fmt: skip
 """The upper half of a product of negative numbers."""
 
+LOOP = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  cf.br ^head(%c0, %x : i32, tensor<4xf32>)
+^head(%i: i32, %v: tensor<4xf32>):
+  %t = arith.addf %v, %x : tensor<4xf32>
+  %p = arith.cmpi slt, %i, %c3 : i32
+  cf.cond_br %p, ^body, ^exit
+^body:
+  %j = arith.addi %i, %c1 : i32
+  cf.br ^head(%j, %t : i32, tensor<4xf32>)
+^exit:
+  return %t : tensor<4xf32>
+}
+"""
+"""A loop of basic blocks, whose last value is used after it."""
+REVERSED = """
+func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = arith.constant dense_resource<w> : tensor<4x3xf32>
+  %last = arith.constant 3 : index
+  %e = tensor.empty() : tensor<3x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} outs(%e : tensor<3x4xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.subi %last, %j : index
+    %v = tensor.extract %w[%k, %i] : tensor<4x3xf32>
+    linalg.yield %v : f32
+  } -> tensor<3x4xf32>
+  %s = arith.mulf %r, %x : tensor<3x4xf32>
+  return %s : tensor<3x4xf32>
+}
+{-#
+  dialect_resources: { builtin: { w: "0x04000000\
+0000803f0000004000004040000080400000a0400000c0400000e04000000041\
+00001041000020410000304100004041" } }
+#-}
+"""
+"""Weights that are transposed and reversed."""
+SIBLINGS = """
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#one = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<4x8xf32>, %e: tensor<4xf32>) -> tensor<4xf32> {
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  %n = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%s : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  %m = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%n : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  return %m : tensor<4xf32>
+}
+"""
+"""Two reductions of one tensor, the second of which reads the first."""
+STACKED = """
+func.func @main(%a: tensor<5x1xf32>, %b: tensor<5x1xf32>) -> tensor<5x2xf32> {
+  %c = tensor.concat dim(1) %a, %b : (tensor<5x1xf32>, tensor<5x1xf32>) -> tensor<5x2xf32>
+  return %c : tensor<5x2xf32>
+}
+"""
+"""Columns that are stacked."""
+TIED = """
+func.func @main(%a: tensor<16x8xf32>, %b: tensor<8x8xf32>, %u: tensor<1x8xf32>)
+    -> (tensor<16x8xf32>, tensor<128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %x = linalg.matmul ins(%a, %b : tensor<16x8xf32>, tensor<8x8xf32>)
+      outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %v = tensor.collapse_shape %x [[0, 1]] : tensor<16x8xf32> into tensor<128xf32>
+  %y = tensor.insert_slice %u into %x[5, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<16x8xf32>
+  return %y, %v : tensor<16x8xf32>, tensor<128xf32>
+}
+"""
+"""A matrix of which one row is replaced, and whose old value is returned as a vector."""
+EXCHANGED = """
+func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>)
+    -> (tensor<8xf32> {irees.updates = 1 : index}, tensor<8xf32> {irees.updates = 0 : index}) {
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+"""
+"""Two arguments that are exchanged."""
+CHAIN = """
+func.func @main(%x: tensor<20x20xf32>, %y: tensor<20x20xf32>) -> tensor<20x20xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<20x20xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<20x20xf32>) -> tensor<20x20xf32>
+  %a = linalg.matmul ins(%x, %y : tensor<20x20xf32>, tensor<20x20xf32>)
+      outs(%z : tensor<20x20xf32>) -> tensor<20x20xf32>
+  %b = linalg.matmul ins(%y, %x : tensor<20x20xf32>, tensor<20x20xf32>)
+      outs(%z : tensor<20x20xf32>) -> tensor<20x20xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<20x20xf32>, tensor<20x20xf32>)
+      outs(%z : tensor<20x20xf32>) -> tensor<20x20xf32>
+  %d = linalg.matmul ins(%c, %a : tensor<20x20xf32>, tensor<20x20xf32>)
+      outs(%z : tensor<20x20xf32>) -> tensor<20x20xf32>
+  return %d : tensor<20x20xf32>
+}
+"""
+"""Temporaries that live at the same time."""
+SORTED = """
+func.func @main(%x: tensor<9xf32>) -> tensor<9xf32> {
+  %c = arith.constant dense<[9.0, 0.0, 5.0, 7.0, 2.0, 8.0, 1.0, 6.0, 3.0]> : tensor<9xf32>
+  %y = arith.addf %x, %c : tensor<9xf32>
+  %s = iree_linalg_ext.sort dimension(0) outs(%y : tensor<9xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %l = arith.cmpf ole, %a, %b : f32
+    iree_linalg_ext.yield %l : i1
+  } -> tensor<9xf32>
+  return %s : tensor<9xf32>
+}
+"""
+"""A sort of no power of two of elements."""
+SMALL_PRODUCT = """
+func.func @main(%a: tensor<32x131xbf16>, %b: tensor<131x32xbf16>) -> tensor<32x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x131xbf16>, tensor<131x32xbf16>)
+      outs(%z : tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %p : tensor<32x32xf32>
+}
+"""
+"""A product whose reduction no step divides."""
+REMAINDER = elementwise(
+    "%c = arith.constant 0x7F800000 : f32\n    %q = arith.remf %v, %c : f32", "f32", "f32", 8
+)
+"""A remainder by infinity."""
+WINDOWS = """
+#x = affine_map<(b, i, j, u, v) -> (b, i + u, j + v)>
+#k = affine_map<(b, i, j, u, v) -> (u, v)>
+#r = affine_map<(b, i, j, u, v) -> (b, i, j)>
+func.func @main(%x: tensor<2x9x10xf32>, %o: tensor<2x5x8xf32>) -> tensor<2x5x8xf32> {
+  %k = tensor.empty() : tensor<5x3xf32>
+  %r = linalg.generic {indexing_maps = [#x, #k, #r],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %k : tensor<2x9x10xf32>, tensor<5x3xf32>) outs(%o : tensor<2x5x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %n = arith.negf %a : f32
+    %m = arith.maximumf %c, %n : f32
+    linalg.yield %m : f32
+  } -> tensor<2x5x8xf32>
+  return %r : tensor<2x5x8xf32>
+}
+"""
+"""The maxima of windows of two axes."""
+
 PROGRAMS = {
     "A05": ROWS,
     "A193": COMPLEX,
@@ -128,5 +289,16 @@ PROGRAMS = {
     "S12c": UPPER,
     "A01": MANY,
     "S7l": PRODUCT,
+    "S12a": LOOP,
+    "A288": REVERSED,
+    "S11f": SIBLINGS,
+    "A284": STACKED,
+    "S13a": TIED,
+    "S13c": EXCHANGED,
+    "A10": CHAIN,
+    "A12": SORTED,
+    "A256": REMAINDER,
+    "S9d": SMALL_PRODUCT,
+    "A279": WINDOWS,
 }
 """Name of a mutant => its program."""

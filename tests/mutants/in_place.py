@@ -20,7 +20,8 @@ def with_fault(mutant: Mutant, function: Callable[[], dict[str, Any]], cache: Pa
     Returns the function's result, and the processor seconds of the child and of what it ran.
 
     The caller must have imported nothing of irees: the child imports the file with the fault in
-    place of the stored one, and no file is written.
+    place of the stored one, and no file is written. Mutants may share a cache, whose keys for
+    programs have the name of the fault.
     """
     read, write = os.pipe()
     child = os.fork()
@@ -29,6 +30,7 @@ def with_fault(mutant: Mutant, function: Callable[[], dict[str, Any]], cache: Pa
             os.close(read)
             os.environ["IREES_CACHE_DIR"] = str(cache)
             _put_in(mutant)
+            _name_in_keys(mutant)
             try:
                 answer = function()
             except Exception as error:
@@ -59,6 +61,22 @@ def _put_in(mutant: Mutant) -> None:
         return compile(text.replace(mutant.old, mutant.new), path, "exec")
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    read = Path.read_text
+
+    def read_text(self: Path, *given: Any, **named: Any) -> str:
+        text = read(self, *given, **named)
+        return text.replace(mutant.old, mutant.new) if str(self) == file else text
+
+    if not file.endswith(".py"):
+        Path.read_text = read_text  # type: ignore[method-assign]
+
+
+def _name_in_keys(mutant: Mutant) -> None:
+    """Programs of a compiler with a fault have other keys than those of the stored sources."""
+    from irees import program_cache
+
+    version = program_cache.compiler_version
+    program_cache.compiler_version = lambda: f"{version()} {mutant.name}"  # type: ignore[assignment]
 
 
 def _seconds() -> float:
