@@ -39,7 +39,7 @@ from irees.dialects import get_context
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.resources import blob_of
 from irees.dialects.signature import drop_updates
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, IreesError
 from irees.frontends.imported import Imported
 from irees.frontends.jax import import_jax_program, is_jax
 from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
@@ -47,6 +47,7 @@ from irees.frontends.mlir.sections import Source as Opened
 from irees.hooks import NO_HOOKS, Hooks
 from irees.integrity import is_patched, record
 from irees.options import Options
+from irees.phase import PassError
 from irees.pipeline import a, device_phases, own_phases, phases, run_phases
 from irees.places import PART, are_known, phase_of
 from irees.plugins import active
@@ -67,6 +68,7 @@ from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
 from irees.transforms.input.raise_buffers import writes_arguments
+from irees.verification import verify
 
 record()
 
@@ -306,14 +308,21 @@ def make_interpretable(module: ModuleOp, options: Options) -> None:
     plug-ins without `evaluate`, and functions that write to the caller's buffers, which get results
     instead.
 
-    Raises PluginError or UnsupportedError.
+    Raises PluginError, UnsupportedError, or PassError for a pass that fails or leaves invalid IR.
     """
     passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
     if writes_arguments(module):
         names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
         passes += [*map(a, names), a("raise-buffers", in_place=False), a("legalize-kernels")]
     for each in passes:
-        each.apply(get_context(), module)
+        try:
+            each.apply(get_context(), module)
+            if len(passes) > 1:
+                verify(module)
+        except IreesError:
+            raise
+        except Exception as error:
+            raise PassError(each.name, error) from error
 
 
 def reference_program(

@@ -35,12 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the finding. Raises an IreesError."""
     from irees.build import make_interpretable
+    from irees.phase import PassError
     from irees.testing.reducing import Case
 
     options = Options.make(**options_of(arguments))
     expectation = expectation_of(arguments, options)
     module = import_source(source_of(arguments))
-    make_interpretable(module, options)
+    try:
+        make_interpretable(module, options)
+    except PassError as error:
+        print(f"wrong after {error.pass_name}, before anything is interpreted: {error.message}")
+        return 0
     # A command needs no call.
     no_call = arguments.command is not None
     case = Case(module, "", ()) if no_call else case_of(module, arguments, expectation)

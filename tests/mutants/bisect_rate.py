@@ -83,6 +83,7 @@ def rate(mutant: Any, calls: list[Any]) -> dict[str, Any]:
     from irees.build import import_source, make_interpretable
     from irees.errors import IreesError
     from irees.options import Options
+    from irees.phase import PassError
     from irees.testing import bisecting
     from irees.testing.reducing import Case
     from irees.tools.expectations import Expectation
@@ -96,6 +97,9 @@ def rate(mutant: Any, calls: list[Any]) -> dict[str, Any]:
         try:
             module = import_source(call.text).module
             make_interpretable(module, options)
+        except PassError as error:
+            said = {"what": "pass", "pass": error.pass_name, "program": call.name, "tried": tried}
+            return said | {"right": is_part(mutant.file, error.pass_name)}
         except IreesError:
             continue
         if not is_wrong(module, call):

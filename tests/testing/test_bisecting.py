@@ -424,6 +424,29 @@ def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):
     )
 
 
+def test_a_pass_is_named_that_fails_before_the_program_can_be_interpreted(
+    monkeypatch, tmp_path, capsys
+):
+    """A program on buffers is raised to tensors first; this leaves an op with a wrong type."""
+    path = tmp_path / "buffers.mlir"
+    path.write_text("""
+    func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
+      linalg.sub ins(%a, %b : memref<4xf32>, memref<4xf32>) outs(%b : memref<4xf32>)
+      return
+    }""")
+    cls = load_pass("irees-raise-buffers")
+    right = cls.apply
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        right(self, ctx, op)
+        for inner in [each for each in op.walk() if each.name == "linalg.sub"]:
+            inner.operands = inner.operands[:1]
+
+    monkeypatch.setattr(cls, "apply", apply)
+    assert main(["bisect", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("wrong after irees-raise-buffers, before anything ")
+
+
 def test_a_rewrite_is_named_by_any_property_of_the_program():
     module = import_mlir(TEXT, name="x.mlir")
     x, y = np.full((8, 16), 3, np.float32), np.ones((8, 16), np.float32)
