@@ -247,6 +247,27 @@ def test_adaptive_means(sizes, dtype):
     torch.testing.assert_close(irees.compile(lambda x: pool(x, out), (x,))(x), want)
 
 
+@pytest.mark.parametrize("name", ["avg", "max", "max with its index"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_one_window_is_the_whole_image(dynamic, rank, name):
+    kind, *index = name.split(" with ")
+    pool = getattr(torch.nn.functional, f"adaptive_{kind}_pool{rank}d")
+
+    def program(x):
+        return pool(x, 1, return_indices=True) if index else pool(x, 1)
+
+    x = torch.randn(2, 3, *(5, 4, 3)[:rank])
+    sizes = ({2 + i: torch.export.Dim(f"n{i}", min=2) for i in range(rank)},) if dynamic else None
+    compiled = irees.compile(program, (x,), dynamic_shapes=sizes)
+    one_nan = torch.where(x == x[0].max(), float("nan"), x)
+    for each in (x, one_nan, torch.full_like(x, float("-inf"))):
+        torch.testing.assert_close(compiled(each), program(each), equal_nan=True)
+    if dynamic:
+        other = torch.randn(2, 3, *(2, 9, 6)[:rank])
+        torch.testing.assert_close(compiled(other), program(other))
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(5, 4), (40, 4), (5, 70), (33, 65)], ids=str)
 def test_images_are_resized_by_any_ratio(size, mode):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...builder import Tensor, resampling, shapes, windows
+from ...builder import Tensor, reductions, resampling, shapes, windows
+from ...builder.core import Size
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
 from ..operators import aten
@@ -141,23 +143,30 @@ def avg_pool(
 )
 def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
     """Means over adaptive windows that cover x"""
-    n = _rank_of(call)
-    out, sizes = call.shape()[-n:], x.shape[-n:]
-    even = all(
-        isinstance(o, int) and isinstance(s, int) and o and s % o == 0 for o, s in zip(out, sizes)
-    )
-    if even:
-        kernel = tuple(s // o for s, o in zip(sizes, out))  # type: ignore[operator]
-        found = Windows(kernel, kernel, (1,) * n, (0,) * n, (0,) * n)
-        result = windows.average_pool(call.b, x, found, out, True)
-        return call.b.cast(result, call.dtype())
-    known = [(s, o) for s, o in zip(sizes, out) if isinstance(s, int) and isinstance(o, int)]
-    if len(known) == n and all(s and o for s, o in known):
-        means = [resampling.mean_matrix(s, o) for s, o in known]
-        result = resampling.apply_matrices(call.b, x, means, x.dtype.computed)
+    b, n = call.b, _rank_of(call)
+    every = tuple(range(x.rank - n, x.rank))
+    if all(o == 1 for o in call.shape()[-n:]):
+        result = reductions.keep_dims(b, x, reductions.mean(b, x, every), every)
     else:
-        result, _ = windows.adaptive_pool(call.b, x, out, largest=False)
-    return call.b.cast(result, call.dtype())
+        result = _window_means(call, x, call.shape()[-n:])
+    return b.cast(result, call.dtype())
+
+
+def _window_means(call: Call, x: Tensor, out: Sequence[Size]) -> Tensor:
+    """Means over adaptive windows, in f32 or wider; static ones are equal windows or matrices."""
+    n = len(out)
+    sizes = x.shape[-n:]
+    known = [(s, o) for s, o in zip(sizes, out) if isinstance(s, int) and isinstance(o, int)]
+    if len(known) < n or not all(o for _, o in known):
+        return windows.adaptive_pool(call.b, x, out, largest=False)[0]
+    if all(s % o == 0 for s, o in known):
+        kernel = tuple(s // o for s, o in known)
+        found = Windows(kernel, kernel, (1,) * n, (0,) * n, (0,) * n)
+        return windows.average_pool(call.b, x, found, out, True)
+    if not all(s for s, _ in known):
+        return windows.adaptive_pool(call.b, x, out, largest=False)[0]
+    means = [resampling.mean_matrix(s, o) for s, o in known]
+    return resampling.apply_matrices(call.b, x, means, x.dtype.computed)
 
 
 @lowers(
@@ -167,9 +176,12 @@ def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
 )
 def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
     """The largest elements of adaptive windows that cover x, and their indices"""
-    n = _rank_of(call)
-    out = call.shape()[-n:]
-    values, indices = windows.adaptive_pool(call.b, x, out, largest=True)
+    b, n = call.b, _rank_of(call)
+    out, every = call.shape()[-n:], tuple(range(x.rank - n, x.rank))
+    values, indices = windows.adaptive_pool(b, x, out, largest=True)
+    if all(o == 1 for o in out):
+        # Without the index, which few programs read, a maximum is a plain reduction.
+        values = reductions.keep_dims(b, x, reductions.max_(b, x, every), every)
     return values, indices
 
 
