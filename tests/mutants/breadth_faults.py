@@ -364,4 +364,12 @@ MUTANTS = (
         'inside = f.number(float("nan"))',
         ("tests/transforms/codegen/common/test_expand_math.py",),
     ),
+    Mutant(
+        "A303",
+        "a branch passes values of other types",
+        "irees/dialects/rules/cf.py",
+        "        if value.type != argument.type:\n",
+        "        if False:\n",
+        ("tests/frontends/mlir/test_rules.py",),
+    ),
 )

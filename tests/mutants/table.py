@@ -591,8 +591,8 @@ MUTANTS = (
         "A211",
         "objects of the user keep what a trace leaves in them",
         "irees/frontends/torch/effects.py",
-        "            hook.remove()\n        self.before.restore()",
-        "            hook.remove()",
+        "                table.update(old)\n        self.before.restore()",
+        "                table.update(old)",
         ("tests/frontends/test_torch_effects.py",),
     ),
     Mutant(

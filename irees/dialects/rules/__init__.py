@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 Rule = Callable[[Any], None]
 
 DIALECTS = frozenset(
-    "affine arith builtin flow func iree_linalg_ext linalg memref ml_program scf tensor util"
+    "affine arith builtin cf flow func iree_linalg_ext linalg memref ml_program scf tensor util"
     " vector".split()
 )
 """Dialects with a rules module."""

@@ -28,6 +28,23 @@ INVALID: dict[str, tuple[str, str]] = {
         "func.func @f() {\n %r = arith.constant dense<1> : tensor<2xui8> // HERE\n return }",
         "must be signless",
     ),
+    "cf: arguments in another order": (
+        "func.func @f(%a: i32, %x: f32) -> f32 {\n cf.br ^b(%a, %x : i32, f32) // HERE\n"
+        "^b(%y: f32, %i: i32):\n return %y : f32 }",
+        "type mismatch for bb argument #0 of successor #0",
+    ),
+    "cf: an argument too few": (
+        "func.func @f(%c: i1, %x: f32) -> f32 {\n"
+        " cf.cond_br %c, ^b(%x : f32), ^b // HERE\n"
+        "^b(%y: f32):\n return %y : f32 }",
+        "branch has 0 operands for successor #1, but target block has 1",
+    ),
+    "cf: a case of another type": (
+        "func.func @f(%n: i32, %x: f32) -> f32 {\n"
+        " cf.switch %n : i32, [ // HERE\n default: ^b(%x : f32),\n 7: ^b(%n : i32)\n ]\n"
+        "^b(%y: f32):\n return %y : f32 }",
+        "type mismatch for bb argument #0 of successor #1",
+    ),
     "tensor: a shape of unknown length": (
         "func.func @f(%a: tensor<?xf32>, %s: tensor<?xi32>) {\n"
         " %r = tensor.reshape %a(%s) : (tensor<?xf32>, tensor<?xi32>) -> tensor<?x?xf32> // HERE\n"
