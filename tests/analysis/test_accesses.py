@@ -175,6 +175,23 @@ def test_one_of_several_is_decided_by_what_excludes_the_others(at):
         assert not at.prover.holds(m - 4)
 
 
+def test_what_is_decided_is_remembered_until_more_is_known(at, monkeypatch):
+    """Each condition takes proofs of its own, and most proofs that fail ask for what is decided."""
+    n, m = at.size(), at.size()
+    from irees.analysis.accesses.terms import Every, Some
+
+    at.space.pending.append(Some((AtLeast(m - n - 2), Every((AtLeast(n), AtLeast(-n))))))
+    decided, decide = [], Prover._decide
+    monkeypatch.setattr(Prover, "_decide", lambda prover: decided.append(1) or decide(prover))
+    for constant in (2, 3, 4):
+        assert not at.prover.holds(m - constant)
+    assert len(decided) == 1
+    with at.space.assuming([n - 1]):
+        assert at.prover.holds(m - 3)
+        assert not at.prover.holds(m - 4)
+    assert len(decided) == 2
+
+
 def test_what_holds_here_of_a_factor(at):
     """m n >= 0 and m n <= 7 n, for 1 <= m <= 7, where n is natural and not where it may be negative."""
     n = at.do.opaque("n")

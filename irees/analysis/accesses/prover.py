@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from math import gcd, inf
+from typing import Any
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
 from irees.analysis.accesses.terms import (
@@ -149,7 +150,8 @@ class Prover:
 
     def prove(self, goal: Polynomial, steps: int = STEPS) -> Step | None:
         """Returns a proof of `goal >= 0`, or None if none was found."""
-        if self.steps - self._begun > ALL and not self._is_thorough:
+        exhausted = self.steps - self._begun > ALL and not self._is_thorough
+        if exhausted:
             # Bounds compile time: accesses without a proof get a run-time guard.
             steps = min(steps, LAST)
         self._depth = 0
@@ -160,7 +162,7 @@ class Prover:
         found = found or self._search(goal, frozenset())
         if found is None and steps == FEW:
             self._missed().add(goal)
-        if found is None and self.space.pending and goal.newest() >= 0:
+        if found is None and self.space.pending and goal.newest() >= 0 and not exhausted:
             facts = self._decided()
             if facts:
                 with self.space.assuming(facts):
@@ -203,10 +205,24 @@ class Prover:
 
     def _missed(self) -> set[Polynomial]:
         """Returns the goals that failed within `FEW` steps in this scope."""
-        return self.space.memories[-1].setdefault(None, set())  # type: ignore
+        return self._scope_memory("missed", set())
+
+    def _scope_memory(self, name: str, empty: Any) -> Any:
+        """Returns what is remembered under a name until the scope ends or gets new facts."""
+        return self.space.memories[-1].setdefault(name, empty)  # type: ignore
 
     def _decided(self) -> list[Polynomial]:
-        """Returns the facts of pending disjunctions with one possible disjunct left."""
+        """
+        Returns the facts of pending disjunctions with one possible disjunct left. They are
+        remembered for the scope: most failed proofs ask for them, and each condition takes proofs.
+        """
+        known: dict[tuple[Condition, ...], list[Polynomial]] = self._scope_memory("decided", {})
+        key = tuple(self.space.pending)
+        if key not in known:
+            known[key] = self._decide()
+        return known[key]
+
+    def _decide(self) -> list[Polynomial]:
         pending, self.space.pending = self.space.pending, []
         try:
             facts = [fact for condition in pending for fact in self.facts_of(condition)]
