@@ -332,16 +332,22 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
     if not (loops.outer_m and in_panels and p.dot is None and width and rows and turns and every):
         return block, loops, (Candidate("rows of one loop", block, cycles(rows or 0, block)),)
     joint, apart = choose(every), turns * cycles(rows, block)
-    together, reason = cycles(every, joint), None
-    if not 0 < together < CPU.joined_rows_ratio * apart:
-        reason = "blocks of single loops take as few cycles"
-    elif joint.rows > CPU.row_pointers and suffix(every_loop, (p.a,), p.sizes) != every_loop:
-        reason = f"{joint.rows} rows need as many address registers, {CPU.row_pointers} at most"
+    together = cycles(every, joint)
+    reason = _no_join(p, every_loop, joint, 0 < together < CPU.joined_rows_ratio * apart)
     separate = Candidate("rows of one loop", block, apart, None if reason else "more cycles")
     joined = Candidate("rows of all loops", joint, together, reason)
     if reason is not None:
         return block, loops, (separate, joined)
     return joint, replace(loops, m=every_loop, outer_m=()), (joined, separate)
+
+
+def _no_join(p: Problem, loops: tuple[int, ...], block: Blocking, faster: bool) -> str | None:
+    """Returns why the loops of M are not merged into one of blocks of many rows, or None."""
+    if not faster:
+        return "blocks of single loops take as few cycles"
+    if block.rows > CPU.row_pointers and suffix(loops, (p.a,), p.sizes) != loops:
+        return f"{block.rows} rows need as many address registers, {CPU.row_pointers} at most"
+    return None
 
 
 def _vectors(columns: Known, lanes: int) -> int | None:

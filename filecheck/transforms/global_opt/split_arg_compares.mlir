@@ -2,7 +2,7 @@
 
 // The best element first, then its first index; the element is read again for the sign of a zero.
 // CHECK-LABEL: func.func @innermost
-// CHECK:         arith.constant 0xFF800000 : f32
+// CHECK:         arith.constant 0x7FC00000 : f32
 // CHECK:         %[[M:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x64xf32>)
 // CHECK:           arith.maxnumf
 // CHECK:         arith.constant 2147483647 : i32

@@ -4,7 +4,7 @@ Splits an arg_compare along the innermost dim into a reduction to the best eleme
     %v, %i = iree_linalg_ext.arg_compare dimension(1)
         ins(%x : tensor<4x8xf32>) outs(%best, %where) {ogt}
   =>
-    %m = linalg.generic {d1 is reduced} ins(%x) outs(-inf) { maxnumf }
+    %m = linalg.generic {d1 is reduced} ins(%x) outs(NaN) { maxnumf }
     %j = linalg.generic {d1 is reduced} ins(%x, %m) outs(2^31 - 1) {
     ^bb0(%new: f32, %m: f32, %first: i32):
       minsi(%first, select(%new == %m, linalg.index 1, 2^31 - 1)) }
@@ -40,7 +40,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
@@ -50,6 +50,7 @@ from irees.dialects.upstream.math import IsNaNOp
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
+from irees.transforms.utils.combiners import neutral_of
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import constant_value, dims
 from irees.transforms.utils.structured import element_type
@@ -78,16 +79,6 @@ class Order:
     def extreme(self) -> type[Operation]:
         """The op that returns the better of two elements, or one of them if they are equal."""
         return (PROPAGATING if self.nan_wins else EXTREMES)[self.predicate]
-
-    def worst(self, kind: Attribute) -> float:
-        """The element of a type that beats no other."""
-        largest = self.predicate in ("olt", "slt", "ult")
-        if not isinstance(kind, IntegerType):
-            return float("inf") if largest else float("-inf")
-        width, unsigned = kind.width.data, self.predicate.startswith("u")
-        if unsigned:
-            return (1 << width) - 1 if largest else 0
-        return (1 << (width - 1)) - 1 if largest else -(1 << (width - 1))
 
 
 def order_of(block: Block) -> Order | None:
@@ -150,7 +141,7 @@ def split(op: ext.ArgCompareOp, order: Order) -> list[SSAValue]:
     x, kind, rank = op.input_value, element_type(op.input_value), rank_of(op.input_value)
     whole, rest = AffineMap.identity(rank), select_dims(rank, range(rank - 1))
     sizes, length = dims(op.output_value, b), dims(x, b)[-1]
-    start = b.filled(order.worst(kind), kind, sizes)
+    start = b.fill(b.insert(neutral_of(order.extreme.name, kind)).results[0], sizes)
     (best,) = b.compute([x], [start], [whole, rest], lambda s, v: [s.op(order.extreme, *v)])
 
     narrow = isinstance(length, int) and length < 1 << 31

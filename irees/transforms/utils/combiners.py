@@ -75,8 +75,12 @@ def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
 
 def neutral_element(combiner: Operation) -> arith.ConstantOp:
     """Returns the neutral element of a combiner."""
-    element: Attribute = combiner.results[0].type
-    name = COMBINERS[combiner.name]
+    return neutral_of(combiner.name, combiner.results[0].type)
+
+
+def neutral_of(combiner: str, element: Attribute) -> arith.ConstantOp:
+    """Returns the neutral element, of an element type, of the combiner with an op name."""
+    name = COMBINERS[combiner]
     if isinstance(element, IntegerType | IndexType):
         width = element.width.data if isinstance(element, IntegerType) else 64
         values = {

@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
     VectorType,
+    f64,
     i1,
     i32,
     i64,
@@ -46,6 +47,9 @@ BYTE = 8
 """Minimum width, in bits, of an integer type that can number the lanes of a vector."""
 
 Insert = Callable[[Operation], Operation]
+
+SMALL_POWERS = (2, 3)
+"""Exponents of powers that are products."""
 
 FIRST_SIGNED, LAST_SIGNED = 2, 5
 """Numbers of the signed predicates of `arith.cmpi`; the unsigned ones follow in the same order."""
@@ -256,7 +260,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
         return _compare_lanes(op, operands, number, lanes, insert)
     if op.name == "math.fpowi" and isinstance(op.results[0].type, Float32Type):
         power = constant_value(op.operands[1])
-        if power in (2, 3):
+        if power in SMALL_POWERS:
             return _power(materialize(operands[0], lanes, insert), power, insert)
     _check_elementwise(op)
     values = [materialize(o, lanes, insert) for o in operands]
@@ -423,4 +427,5 @@ def lane_bytes(kind: Attribute) -> int:
 
 def inner_bytes(op: Operation | Block) -> int:
     """Returns the bytes of the widest lane that an op is computed with: a power of f32 uses f64."""
-    return 8 if isinstance(op, math.PowFOp) and constant_number(op.rhs) not in (2, 3) else 0
+    is_power = isinstance(op, math.PowFOp) and constant_number(op.rhs) not in SMALL_POWERS
+    return lane_bytes(f64) if is_power else 0

@@ -12,15 +12,13 @@ from irees.transforms.codegen.common.expand_math.exponentials import exp2
 from irees.transforms.codegen.common.expand_math.logarithms import log2
 from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.formula import Formula
-
-WIDE_BYTES = 8
-"""Size of an element that the logarithm of an f32 is computed in."""
+from irees.transforms.utils.lanes import SMALL_POWERS, lane_bytes
 
 
 def small_power(op: Operation) -> SSAValue | None:
     """powf(x, 2), fpowi(x, 2)  =>  x * x; powf(x, 3), fpowi(x, 3)  =>  x * x * x"""
     power = constant_number(op.operands[1])
-    if power not in (2, 3):
+    if power not in SMALL_POWERS:
         return None
     f, x = Formula(op), op.operands[0]
     square = f.mul(x, x)
@@ -38,7 +36,7 @@ def power(op: Operation, vector_bytes: int) -> SSAValue | None:
     """
     x, y = op.operands
     f, exponent = Formula(op, element=f64), constant_number(y)
-    if Formula(op).double or max(1, f.lanes) * WIDE_BYTES > vector_bytes:
+    if Formula(op).double or max(1, f.lanes) * lane_bytes(f64) > vector_bytes:
         return None
     if exponent is None or exponent == 0 or not isfinite(exponent):
         exponent = None
