@@ -1,6 +1,4 @@
-"""
-Makes garbage collection rare while IR is built and rewritten.
-"""
+"""Makes garbage collection rare while IR is built and rewritten."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ def rare_collections() -> Generator[None]:
     """
     Makes garbage collection rare inside the block: IR is cyclic, but stays alive to the end.
 
-    With Python's default thresholds, a fifth of the compile time is spent in the collector.
+    With Python's default thresholds the collector traverses all live objects several times, those
+    of PyTorch included.
     """
     with _compiling:
         _thresholds.append(gc.get_threshold())
