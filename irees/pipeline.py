@@ -130,11 +130,11 @@ FUSION = """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
 CPU_CODEGEN = """
-    inline-kernels select-strategy tile-and-distribute cpu-lower-scans cpu-lower-scatters
-    lower-linalg-ext-to-loops lower-contractions pack-panels lower-micro-kernels
-    vectorize-shuffled-ops vectorize-structured-ops lower-gather erase-unread-buffers expand-math
-    pipeline-workgroups interleave-chains use-nontemporal-stores prefetch-next-tiles
-    prefetch-outputs prefetch-streams cpu-check-resource-usage
+    inline-kernels select-strategy tile-and-distribute skip-masked-columns cpu-lower-scans
+    cpu-lower-scatters lower-linalg-ext-to-loops lower-contractions pack-panels
+    lower-micro-kernels vectorize-shuffled-ops vectorize-structured-ops lower-gather
+    erase-unread-buffers expand-math pipeline-workgroups interleave-chains use-nontemporal-stores
+    prefetch-next-tiles prefetch-outputs prefetch-streams cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
@@ -291,7 +291,7 @@ OPTIONAL = frozenset(
     irees-gpu-replicate-scalars irees-gpu-eliminate-barriers irees-gpu-stream-k
     irees-split-arg-compares irees-split-windows irees-split-reductions irees-split-sorts
     irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
-    irees-collapse-dimensions
+    irees-collapse-dimensions irees-skip-masked-columns
     """.split()
 )
 """

@@ -817,7 +817,43 @@ def windows_are_right(program) -> bool:
     return np.array_equal(program(x), windows.max((-2, -1)))
 
 
+MASKED = """
+func.func @main(%x: tensor<4x3xf32>, %y: tensor<256x3xf32>, %z: tensor<256x5xf32>) -> tensor<4x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x256xf32>) -> tensor<4x256xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : tensor<4x3xf32>, tensor<256x3xf32>) outs(%f : tensor<4x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %n = arith.addf %c, %m : f32
+    linalg.yield %n : f32
+  } -> tensor<4x256xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<4x256xf32>) outs(%e : tensor<4x256xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %seen = arith.cmpi sge, %i, %j : index
+    %m = arith.select %seen, %a, %zero : f32
+    linalg.yield %m : f32
+  } -> tensor<4x256xf32>
+  %u = tensor.empty() : tensor<4x5xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%u : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.matmul ins(%t, %z : tensor<4x256xf32>, tensor<256x5xf32>) outs(%g : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+"""
+
+
+def masked_is_right(program) -> bool:
+    x, y, z = (
+        np.arange(r * c, dtype=np.float32).reshape(r, c) % 7
+        for r, c in ((4, 3), (256, 3), (256, 5))
+    )
+    return np.array_equal(program(x, y, z), np.tril(x @ y.T) @ z)
+
+
 PROGRAMS = {
+    "masked": (MASKED, masked_is_right),
     "places": (PLACES, places_are_right),
     "windows": (WINDOWS, windows_are_right),
     "images": (IMAGES, images_are_right),

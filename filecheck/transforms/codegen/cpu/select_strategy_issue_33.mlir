@@ -38,3 +38,39 @@ flow.executable @prime_blocks {
     }
   }
 }
+
+// Products around a mask share their rows; `columns` is the loop of each op that the mask shortens.
+// ONE-LABEL: flow.executable @masked
+// ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64, 0 : i64], columns = 2 : i64, block = [{{[0-9]+}} : i64, {{[0-9]+}} : i64]}
+// ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64], columns = 2 : i64}
+// ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64, 0 : i64], columns = 3 : i64, block = [{{[0-9]+}} : i64, {{[0-9]+}} : i64]}
+flow.executable @masked {
+  builtin.module {
+    func.func @masked(%q: memref<8x1024x16xf32>, %k: memref<8x1024x16xf32>, %v: memref<8x1024x16xf32>, %r: memref<8x1024x16xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %s = memref.alloc() : memref<8x1024x1024xf32>
+      %t = memref.alloc() : memref<8x1024x1024xf32>
+      linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%q, %k : memref<8x1024x16xf32>, memref<8x1024x16xf32>) outs(%s : memref<8x1024x1024xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %m = arith.mulf %a, %b : f32
+        %n = arith.addf %c, %m : f32
+        linalg.yield %n : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%s : memref<8x1024x1024xf32>) outs(%t : memref<8x1024x1024xf32>) {
+      ^bb0(%a: f32, %c: f32):
+        %i = linalg.index 1 : index
+        %j = linalg.index 2 : index
+        %seen = arith.cmpi sge, %i, %j : index
+        %m = arith.select %seen, %a, %zero : f32
+        linalg.yield %m : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%t, %v : memref<8x1024x1024xf32>, memref<8x1024x16xf32>) outs(%r : memref<8x1024x16xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %m = arith.mulf %a, %b : f32
+        %n = arith.addf %c, %m : f32
+        linalg.yield %n : f32
+      }
+      return
+    }
+  }
+}

@@ -42,7 +42,7 @@ from xdsl.rewriter import Rewriter
 from irees.analysis.distribution import is_read_in_place
 from irees.analysis.paddings import is_fill, is_framed, is_padding
 from irees.dialects.flow import DispatchRegionOp
-from irees.dialects.irees_target import target_of
+from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.storage import is_undefined
 from irees.dialects.util import FuncOp
 from irees.interfaces import loops_model_of
@@ -134,9 +134,11 @@ def _form_in_block(block: Block, limits: Limits) -> None:
 
 def limits_of(module: ModuleOp) -> Limits:
     """Returns the tile limits of a group; a GPU needs a tile per multiprocessor, or small tiles."""
-    gpu = target_of(module).gpu
+    target = target_of(module)
+    gpu = target.gpu
     if gpu is None:
-        return Limits(CPU.enough_tiles, -1, CPU.common_share)
+        columns = 0 if is_strict(module) else CPU.least_masked_columns
+        return Limits(CPU.enough_tiles, -1, CPU.common_share, columns, target.threads)
     return Limits(gpu.multiprocessors, gpu.launch_bytes)
 
 

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from irees.analysis.body_weight import Weights
 from irees.analysis.distribution import Group, Loops, leads, loops_of
+from irees.analysis.masked_columns import masked_columns
 from irees.analysis.paddings import is_framed
 from irees.targets.common import COMMON
 from irees.transforms.utils.dispatch_regions import Order
@@ -36,12 +37,16 @@ class Limits:
     """
     Fusion must leave a group `enough` tiles, or as many as its parts, unless a tile accesses at
     most `small` bytes (-1: no exception). It must keep all parallel loops unless the parts have at
-    least one `share`-th of their bytes in common (0: no such limit).
+    least one `share`-th of their bytes in common (0: no such limit). A contraction joins the kernel
+    of another one if a mask hides some of at least `columns` columns (0: never), and there is a row
+    for each of the `threads`.
     """
 
     enough: int
     small: int
     share: int = 0
+    columns: int = 0
+    threads: int = 1
 
 
 class TileGroups:
@@ -66,6 +71,8 @@ class TileGroups:
             self._join(self.of[source], op, None)
             return
         loops = loops_of(op)
+        if self._join_scores(op, loops):
+            return
         candidates = self._candidates(op)
         for draft in candidates:
             if (
@@ -150,11 +157,76 @@ class TileGroups:
         whole = Group.of(members)
         if not whole.classes:
             return False
-        if heavy := [m for m in group if leads(m.op)]:
-            kept = {c[members.index(heavy[0])] for c in whole.classes}
-            wanted = {i for i, kind in enumerate(heavy[0].kinds) if kind == "parallel"}
-            return wanted <= kept
+        if heavy := [number for number, m in enumerate(group) if leads(m.op)]:
+            return _keeps_loops(whole, group, heavy)
         return self._pays_off(whole, [Group.of(group), Group.of(more)])
+
+    def _join_scores(self, op: Operation, loops: Loops | None) -> bool:
+        """
+        Joins a contraction to the kernels between it and a contraction before it, if a mask hides
+        columns of both. Returns whether it did.
+        """
+        if loops is None or not self.limits.columns or not leads(op):
+            return False
+        for draft in self._candidates(op):
+            for first in self._nearest_contractions(draft):
+                parts = self._between(first, draft)
+                if not self._skips(parts, loops) or not self._is_closed(parts, op):
+                    continue
+                for part in parts:
+                    if part is not draft:
+                        self._merge(draft, part)
+                self._join(draft, op, loops)
+                return True
+        return False
+
+    def _nearest_contractions(self, draft: Draft) -> list[Draft]:
+        """Returns the groups with a contraction that a group reads, directly or via others."""
+        found: list[Draft] = []
+        seen = [draft]
+        for current in seen:
+            if any(map(leads, current.ops)):
+                found.append(current)
+            elif len(seen) < COMMON.kernel_ops:
+                makers = (s for o in current.ops for s in self.sources(o))
+                more = dict.fromkeys(self.of[s] for s in makers if s in self.of)
+                seen += [d for d in more if d not in seen]
+        return found
+
+    def _between(self, first: Draft, last: Draft) -> list[Draft]:
+        """Returns the groups from one to another that depends on it, both included."""
+        after = 1 << first.number
+        before = last.waits | 1 << last.number
+        return [
+            d
+            for d in self.drafts
+            if d.ops and before >> d.number & 1 and (d is first or d.waits & after)
+        ]
+
+    def _skips(self, parts: Sequence[Draft], last: Loops) -> bool:
+        """Whether a contraction and its masked operand have many columns and share rows."""
+        members = [m for part in parts for m in part.members]
+        members = [*sorted(members, key=lambda m: self.order[m.op]), last]
+        if len(members) > COMMON.kernel_ops or self.weights.too_heavy(*(m.op for m in members)):
+            return False
+        masked = masked_columns(members)
+        if masked is None or len(members) - 1 not in masked.loops:
+            return False
+        columns = members[masked.mask].sizes[masked.loops[masked.mask]]
+        rows = Group.of(members)
+        if not rows.classes or rows.parallelism() < self.limits.threads:
+            return False
+        return not 0 <= columns < self.limits.columns
+
+    def _is_closed(self, parts: Sequence[Draft], op: Operation) -> bool:
+        """Whether no op outside of these groups and `op` depends on one and is read by another."""
+        bits = sum(1 << part.number for part in parts)
+        return not any(
+            self._needed(source) & bits
+            for each in (op, *(o for part in parts for o in part.ops))
+            for source in self.sources(each)
+            if self.of.get(source) not in parts
+        )
 
     def _pays_off(self, whole: Group, parts: Sequence[Group]) -> bool:
         """Whether fusing these parts saves enough, and leaves enough parallelism."""
@@ -178,6 +250,15 @@ class TileGroups:
         for op, needed in self.reads.items():
             if needed & there:
                 self.reads[op] = needed & ~there | here
+
+
+def _keeps_loops(whole: Group, group: Sequence[Loops], heavy: Sequence[int]) -> bool:
+    """Whether fusion keeps the parallel loops of the contraction of a group, or those of both."""
+    if len(heavy) > 1:
+        return len(whole.classes) == len(Group.of(group).classes)
+    first = heavy[0]
+    kept = {group_class[first] for group_class in whole.classes}
+    return all(i in kept for i, kind in enumerate(group[first].kinds) if kind == "parallel")
 
 
 def _tensors_read(draft: Draft) -> set[SSAValue]:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
+from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
 from irees.analysis.contraction_tiling import suffix
 from irees.dialects.panel import PackColumnsOp, element_of
 from irees.dialects.sizes import Size, folded
+from irees.transforms.codegen.cpu.utils.register_transpose import transposed
 from irees.transforms.codegen.cpu.utils.widening import widened
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
@@ -91,6 +93,18 @@ class Columns:
         """Elements of K in a group."""
         return self.op.group.value.data
 
+    def is_whole(self, v: int) -> bool:
+        """Whether all columns of vector `v` are valid."""
+        return self.valid is None or (
+            isinstance(self.valid, int) and (v + 1) * self.lanes <= self.valid
+        )
+
+    @property
+    def runs_along_k(self) -> bool:
+        """Whether each column is contiguous in B, and all are valid."""
+        uniform = self.k.is_contiguous and self.n.is_uniform
+        return uniform and all(map(self.is_whole, range(self.vectors)))
+
     def write_offsets(self, at: IndexBuilder) -> None:
         """Stores the offset of each column in B."""
         close, lane, b = for_loop(at, 0, self.vectors * self.lanes, 1)
@@ -124,15 +138,18 @@ def pack_columns(to: Columns, at: IndexBuilder) -> None:
     panel[k, j] = B[row + k, column + j]; columns past the last valid one repeat it.
     """
     lanes = to.lanes
+    start: Size = 0
+    if to.runs_along_k and element_of(to.op.source) == element_of(to.op.panel):
+        start = turn_columns(to, to.depth, at)
     simple = to.n.is_contiguous and to.valid is None
     if not simple:
         to.write_offsets(at)
     together = [None if simple else to.neighbours(v, at) for v in range(to.vectors)]
-    close, k, b = for_loop(at, 0, to.depth, 1)
+    close, k, b = for_loop(at, start, to.depth, 1)
     from_k = b.add(to.base, to.k.at(b.add(to.row, k), b))
-    start = b.mul(k, to.vectors * lanes)
+    row = b.mul(k, to.vectors * lanes)
     for v, condition in enumerate(together):
-        place = b.value(b.add(start, v * lanes))
+        place = b.value(b.add(row, v * lanes))
         if simple:
             _copy_vector(to, b.add(from_k, b.add(to.column, v * lanes)), place, b)
         elif condition is None:
@@ -143,6 +160,39 @@ def pack_columns(to: Columns, at: IndexBuilder) -> None:
             _copy_lanes(to, from_k, v, place, no)
             end()
     close()
+
+
+def turn_columns(to: Columns, full: Size, at: IndexBuilder) -> Size:
+    """
+    Packs square tiles of columns that run along K by transposing them in registers; returns the
+    rows of B that it packed. A group of K is a 32-bit word.
+    """
+    lanes, chunk = to.lanes, to.lanes * to.group
+    main = at.mul(at.floordiv(full, chunk), chunk)
+    kind = vector_of(element_of(to.op.panel), chunk)
+    words = kind if to.group == 1 else vector_of(i32, lanes)
+    step = to.n.steps[-1]
+    close, k, b = for_loop(at, 0, main, chunk)
+    for v in range(to.vectors):
+        first = b.add(b.add(to.base, b.add(to.row, k)), b.mul(b.add(to.column, v * lanes), step))
+        rows: list[SSAValue] = []
+        for lane in range(lanes):
+            place = b.value(b.add(first, b.mul(step, lane)))
+            read = b.insert(vector.LoadOp(to.op.source, [place], kind)).results[0]
+            rows.append(bits(read, words, b))
+        target = b.add(b.mul(k, to.vectors * lanes), v * chunk)
+        for number, word in enumerate(transposed(rows, b)):
+            there = b.add(target, number * to.vectors * chunk)
+            b.insert(vector.StoreOp(bits(word, kind, b), to.op.panel, [b.value(there)]))
+    close()
+    return main
+
+
+def bits(value: SSAValue, kind: VectorType, at: IndexBuilder) -> SSAValue:
+    """Returns the value bitcast to another vector type."""
+    if value.type == kind:
+        return value
+    return at.insert(vector.BitcastOp(value, kind)).results[0]
 
 
 def _copy_vector(to: Columns, source: Size, place: SSAValue, b: IndexBuilder) -> None:

@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i64
 from xdsl.ir import SSAValue
 
 from irees.dialects.panel import element_of
 from irees.dialects.sizes import Size
-from irees.transforms.codegen.cpu.pack_panels.columns import Columns
+from irees.transforms.codegen.cpu.pack_panels.columns import Columns, bits, turn_columns
 from irees.transforms.codegen.cpu.pack_panels.rows import padding
-from irees.transforms.codegen.cpu.utils.register_transpose import transposed
 from irees.transforms.utils.lanes import vector_of
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder
@@ -32,13 +31,13 @@ def pack_column_groups(to: Columns, at: IndexBuilder) -> None:
     panel[k, j, g] = B[row + 4k + g, column + j]; columns past the last valid one repeat it.
     """
     lanes, group = to.lanes, to.group
-    whole = [_whole(to, v) for v in range(to.vectors)]
+    whole = [to.is_whole(v) for v in range(to.vectors)]
     linear = [to.n.is_contiguous and each for each in whole]
     full = at.mul(at.floordiv(to.depth, group), group)
     to.write_offsets(at)
     start: Size = 0
-    if to.k.is_contiguous and to.n.is_uniform and all(whole):
-        start = _turn_columns(to, full, at)
+    if to.runs_along_k:
+        start = turn_columns(to, full, at)
     together = [None if runs else to.neighbours(v, at) for v, runs in enumerate(linear)]
     close, k, b = for_loop(at, start, full, group)
     places = [b.add(to.base, to.k.at(b.add(b.add(to.row, k), g), b)) for g in range(group)]
@@ -65,11 +64,6 @@ def _join_neighbours(
     _join(to, [yes.add(p, first) for p in places], place, yes)
     _copy_groups(to, places, v, place, no)
     end()
-
-
-def _whole(to: Columns, v: int) -> bool:
-    """Whether all columns of vector `v` are valid."""
-    return to.valid is None or (isinstance(to.valid, int) and (v + 1) * to.lanes <= to.valid)
 
 
 def _join(to: Columns, places: list[Size], place: Size, at: IndexBuilder) -> None:
@@ -107,28 +101,6 @@ def joined(parts: list[SSAValue], at: IndexBuilder) -> list[SSAValue]:
         ).results[0]
         for mask in masks
     ]
-
-
-def _turn_columns(to: Columns, full: Size, at: IndexBuilder) -> Size:
-    """Packs square tiles of words by transposing them; returns the K elements that it packed."""
-    lanes, chunk = to.lanes, to.lanes * to.group
-    main = at.mul(at.floordiv(full, chunk), chunk)
-    kind, words = vector_of(element_of(to.op.panel), chunk), vector_of(i32, lanes)
-    step = to.n.steps[-1]
-    close, k, b = for_loop(at, 0, main, chunk)
-    for v in range(to.vectors):
-        first = b.add(b.add(to.base, b.add(to.row, k)), b.mul(b.add(to.column, v * lanes), step))
-        rows: list[SSAValue] = []
-        for lane in range(lanes):
-            place = b.value(b.add(first, b.mul(step, lane)))
-            read = b.insert(vector.LoadOp(to.op.source, [place], kind)).results[0]
-            rows.append(bits(read, words, b))
-        target = b.add(b.mul(k, to.vectors * lanes), v * chunk)
-        for number, word in enumerate(transposed(rows, b)):
-            there = b.add(target, number * to.vectors * chunk)
-            b.insert(vector.StoreOp(bits(word, kind, b), to.op.panel, [b.value(there)]))
-    close()
-    return main
 
 
 def _each_lane(
@@ -175,8 +147,3 @@ def _move(to: Columns, place: Size, there: Size, at: IndexBuilder) -> None:
     """panel[there] = B[place]"""
     value = at.insert(memref.LoadOp.get(to.op.source, [at.value(place)])).results[0]
     at.insert(memref.StoreOp.get(value, to.op.panel, [at.value(there)]))
-
-
-def bits(value: SSAValue, kind: object, at: IndexBuilder) -> SSAValue:
-    """Returns the value bitcast to another vector type."""
-    return at.insert(vector.BitcastOp(value, kind)).results[0]

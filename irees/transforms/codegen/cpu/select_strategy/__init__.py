@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 
 from irees.analysis.contractions import is_contraction, multiply_add, vector_side
 from irees.analysis.distribution import Group, groups_of, loops_of
+from irees.analysis.masked_columns import masked_columns
 from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
@@ -39,6 +40,7 @@ from irees.transforms.codegen.cpu.select_strategy.contraction_tiles import (
     Machine,
     contraction_config,
 )
+from irees.transforms.codegen.cpu.select_strategy.masked_tiles import masked_config
 from irees.transforms.codegen.cpu.select_strategy.tuned_configs import tuned_block, tuned_tiles
 
 
@@ -50,14 +52,15 @@ def _has_panels(op: linalg.GenericOp) -> bool:
 
 def own_config(group: Group, machine: Machine) -> Config:
     """Returns the built-in config of a group: that of its contraction, or chunks of rows."""
-    heavy = next(
-        (
-            i
-            for i, m in enumerate(group.members)
-            if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
-        ),
-        None,
-    )
+    contractions = [
+        i
+        for i, m in enumerate(group.members)
+        if isinstance(m.op, linalg.GenericOp) and _has_panels(m.op)
+    ]
+    heavy = contractions[0] if contractions else None
+    masked = masked_columns(group.members) if len(contractions) > 1 else None
+    if masked is not None:
+        return masked_config(group, masked, contractions, machine)
     if heavy is not None:
         tiles, block = contraction_config(group, heavy, machine)
         if block is None:
@@ -71,6 +74,14 @@ def own_config(group: Group, machine: Machine) -> Config:
     return Config(chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing))
 
 
+def tile_groups(ops: Sequence[Operation], machine: Machine) -> list[Group]:
+    """Partitions the ops of a kernel into tile loops; those with masked columns share one."""
+    whole = Group.of([loops for op in ops if (loops := loops_of(op)) is not None])
+    if whole.classes and masked_columns(whole.members) is not None:
+        return [whole]
+    return groups_of(ops, enough=4 * machine.threads)
+
+
 def configure(function: func.FuncOp, target: Target) -> list[LoweringConfigAttr]:
     """
     Writes the config of every op of one kernel, and returns all in order, with trip counts.
@@ -80,7 +91,7 @@ def configure(function: func.FuncOp, target: Target) -> list[LoweringConfigAttr]
     ops = [o for o in function.body.block.ops if loops_of(o) is not None]
     machine = Machine(target.threads, target.vector_bytes, target.vector_registers, target.l2_bytes)
     chosen: dict[Operation, LoweringConfigAttr] = {}
-    for number, group in enumerate(groups_of(ops, enough=4 * machine.threads)):
+    for number, group in enumerate(tile_groups(ops, machine)):
         found = config_of_plugins(group, target, SelectStrategyPass.name)
         config = found or own_config(group, machine)
         tiles = tuned_tiles(group, config.tiles)

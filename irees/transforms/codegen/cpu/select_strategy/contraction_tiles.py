@@ -69,7 +69,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Problem:
     """A contraction of a group: its loops by role, and the storage of B, which has the vectors."""
 
     machine: Machine
@@ -105,6 +105,12 @@ class _Problem:
         vectors = None if self.packed is None or self.packed % lanes else self.packed // lanes
         return self.machine.block(self.height, _extent(self.sizes, self.columns), vectors)
 
+    def tile_block(self, most: int) -> tuple[int, int]:
+        """Returns the rows and columns of the register block of a tile of at most `most` rows."""
+        rows = min(most, _extent(self.sizes, self.rows[-1:]))
+        block = self.machine.block(rows, _extent(self.sizes, self.columns))
+        return block.rows, block.vectors * self.machine.lanes
+
     def limits(self) -> tuple[bool, int, int]:
         """Returns whether columns are tiled first, and the most rows and columns of a tile."""
         first, rows, columns = self.unfolds or self.blocked, self.machine.rows, CPU.tile_columns
@@ -139,7 +145,7 @@ class _Problem:
         return self.machine.threads * (CPU.tiles_per_thread if unpacked else 1)
 
 
-def _problem(group: Group, number: int, machine: Machine) -> _Problem:
+def problem_of(group: Group, number: int, machine: Machine) -> Problem:
     """The contraction that is member `number` of a group."""
     member = group.members[number]
     op = member.op
@@ -154,7 +160,7 @@ def _problem(group: Group, number: int, machine: Machine) -> _Problem:
         for indexing in op.indexing_maps
         for expr in indexing.data.results
     )
-    return _Problem(
+    return Problem(
         machine, member.sizes, [c[number] for c in group.classes], found.batch, rows, columns,
         packed_columns(op.indexing_maps.data[side].data), in_blocks(op, parts, side), unfolds,
         element_bytes(op.operands[side].type),
@@ -172,7 +178,7 @@ def contraction_config(
     strips with at least as many columns as rows), or if B comes in blocks, so that one thread
     reads each. Otherwise rows come first.
     """
-    p = _problem(group, number, machine)
+    p = problem_of(group, number, machine)
     block = p.block()
     panel = p.packed or block.vectors * machine.lanes
     columns_first, most, columns_at_most = p.limits()
