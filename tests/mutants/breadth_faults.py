@@ -404,4 +404,15 @@ MUTANTS = (
         "        elif False:\n",
         ("tests/analysis/test_masked_columns.py",),
     ),
+    Mutant(
+        "A320",
+        "an unordered comparison of floats is an order of integers",
+        "irees/transforms/global_opt/split_arg_compares.py",
+        "predicate in (FLOAT_EXTREMES if floats else INTEGER_EXTREMES)",
+        "predicate in INTEGER_EXTREMES | FLOAT_EXTREMES",
+        (
+            "tests/properties/test_split_arg_compares.py",
+            "filecheck/transforms/global_opt/split_arg_compares.mlir",
+        ),
+    ),
 )

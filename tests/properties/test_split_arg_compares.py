@@ -15,9 +15,10 @@ from irees.transforms import load_pass
 FACTOR = profiles.load()
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32, "i64": np.int64}
-FLOATS = ["ogt", "olt", "ogt, NaN wins", "olt, NaN wins", "oge"]
+FLOATS = ["ogt", "olt", "ogt, NaN wins", "olt, NaN wins", "oge", "ugt", "ult"]
 INTEGERS = ["sgt", "slt", "ugt", "ult", "sge"]
-"""An order that is not strict, where the last of equal elements wins, is not split."""
+"""An order that is not strict, where the last of equal elements wins, is not split, nor one in which
+a NaN beats every number and is beaten by it."""
 
 
 def comparator(predicate: str, element: str) -> str:

@@ -85,3 +85,15 @@ func.func @no_split(%x: tensor<64x64xf32>, %y: tensor<64x8xf32>, %v: tensor<64xf
   } -> tensor<64xf32>, tensor<64xi64>
   return %p#1, %q#1, %r#1 : tensor<64xi64>, tensor<64xi64>, tensor<64xi64>
 }
+
+// A NaN is above every number and below it, too: the winner depends on the order of the comparisons.
+// CHECK-LABEL: func.func @no_split_unordered
+// CHECK:         iree_linalg_ext.arg_compare dimension(0)
+func.func @no_split_unordered(%x: tensor<64xf32>, %v: tensor<f32>, %i: tensor<i64>) -> (tensor<f32>, tensor<i64>) {
+  %r:2 = iree_linalg_ext.arg_compare dimension(0) ins(%x : tensor<64xf32>) outs(%v, %i : tensor<f32>, tensor<i64>) {
+  ^bb0(%l: f32, %m: f32):
+    %c = arith.cmpf ugt, %l, %m : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<f32>, tensor<i64>
+  return %r#0, %r#1 : tensor<f32>, tensor<i64>
+}

@@ -58,14 +58,14 @@ from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
 
 NAME = "irees-split-arg-compares"
 
-EXTREMES: dict[str, type[Operation]] = {
+INTEGER_EXTREMES: dict[str, type[Operation]] = {
     "sgt": arith.MaxSIOp, "slt": arith.MinSIOp, "ugt": arith.MaxUIOp, "ult": arith.MinUIOp,
-    "ogt": arith.MaxnumfOp, "olt": arith.MinnumfOp,
 }  # fmt: skip
+FLOAT_EXTREMES: dict[str, type[Operation]] = {"ogt": arith.MaxnumfOp, "olt": arith.MinnumfOp}
 """Predicate of a comparator => the op that returns the winner of two elements."""
 
 PROPAGATING = {"ogt": arith.MaximumfOp, "olt": arith.MinimumfOp}
-"""The same for comparators by which a NaN wins."""
+"""The same for comparators of floats by which a NaN wins."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ class Order:
     @property
     def extreme(self) -> type[Operation]:
         """The op that returns the better of two elements, or one of them if they are equal."""
-        return (PROPAGATING if self.nan_wins else EXTREMES)[self.predicate]
+        if self.nan_wins:
+            return PROPAGATING[self.predicate]
+        return (INTEGER_EXTREMES | FLOAT_EXTREMES)[self.predicate]
 
 
 def order_of(block: Block) -> Order | None:
@@ -104,7 +106,8 @@ def _comparison(op: Operation | Block, block: Block) -> str | None:
     floats = isinstance(op, arith.CmpfOp)
     names = arith.CMPF_COMPARISON_OPERATIONS if floats else arith.CMPI_COMPARISON_OPERATIONS
     predicate = names[op.predicate.value.data]
-    return predicate if predicate in EXTREMES else None
+    # `ugt` of floats is another predicate: a NaN is above and below every number.
+    return predicate if predicate in (FLOAT_EXTREMES if floats else INTEGER_EXTREMES) else None
 
 
 def _only_left_is_nan(op: Operation | Block, block: Block) -> bool:
