@@ -43,6 +43,8 @@ def as_value(value: Any, kind: Attribute) -> Any:
         return value
     dtype = dtype_of(kind)
     array = np.asarray(value)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if not isinstance(kind, ShapedType):
         if array.ndim:
             raise ArgumentError(f"expected a scalar of type {kind}, but got shape {array.shape}")

@@ -31,12 +31,13 @@ def _rounded(f: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+# `np.power` takes one exponent of 1/2 for a square root, which is NaN of minus infinity.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
     "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt,
     "cos": np.cos, "cosh": np.cosh, "erf": erf, "erfc": erfc, "exp": np.exp, "exp2": np.exp2,
     "expm1": np.expm1, "log": np.log, "log10": np.log10, "log1p": np.log1p, "log2": np.log2,
-    "powf": np.power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
+    "powf": np.float_power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
     "tanh": np.tanh, "rsqrt": lambda x: 1.0 / np.sqrt(x),
 }  # fmt: skip
 

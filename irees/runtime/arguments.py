@@ -98,12 +98,12 @@ class TensorSpec:
         return pointer, shape
 
     def checked(self, value: Any) -> np.ndarray[Any, Any]:
-        """Returns an argument as a numpy array. Raises the errors of `bind`."""
+        """
+        Returns an argument as a numpy array of native byte order. Raises the errors of `bind`.
+        """
         pad = Scratchpad(1)
         self.bind(value, pad)
-        if isinstance(value, np.ndarray) or pad.torch:
-            return numpy_of(value)
-        return pad.keep[-1]
+        return numpy_of(value) if pad.torch or not pad.keep else pad.keep[-1]
 
     def bind_aligned(self, value: Any, pad: Scratchpad) -> tuple[int, tuple[int, ...]]:
         """Like `bind`, but copies arrays that are not aligned for GPU kernels."""

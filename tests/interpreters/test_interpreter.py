@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irees
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter, evaluate
@@ -74,6 +75,14 @@ def test_zeros_and_nan():
     assert (
         scalar("arith.maxnumf %a, %b : f32", "f32", "f32", np.float32(1), np.float32(np.nan)) == 1
     )
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_half_a_power_is_no_square_root(kind):
+    for x, expected in ((-np.inf, np.inf), (-0.0, 0.0), (4.0, 2.0), (-4.0, np.nan)):
+        got = scalar(f"math.powf %a, %b : {kind}", kind, kind, x, 0.5)
+        assert np.array_equal(got, expected, equal_nan=True)
+        assert np.isnan(expected) or not np.signbit(got)
 
 
 def test_fma_rounds_once():
@@ -209,3 +218,18 @@ def test_a_long_chain_keeps_the_order_of_the_loop():
         expected = expected + x
     (result,) = Interpreter(module).call("main", a, np.zeros((), np.float32))
     assert result == expected
+
+
+@pytest.mark.parametrize("element", ["i32", "f32"])
+def test_arguments_may_have_another_byte_order(element):
+    kind = f"tensor<3x{element}>"
+    text = f"func.func @main(%x: {kind}) -> {kind} {{ return %x : {kind} }}"
+    dtype = np.dtype(f"{element[0]}4")
+    given = np.arange(3, dtype=dtype.newbyteorder(">"))
+    (by_interpreter,) = Interpreter(import_mlir(text)).call("main", given)
+    by_program = irees.compile(text, target="reference")(given)
+    for result in (by_interpreter, by_program):
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, [0, 1, 2])
+    void = given.astype(dtype).view("V4")  # numpy.save stores bf16 and the like so
+    np.testing.assert_array_equal(irees.compile(text, target="reference")(void), [0, 1, 2])

@@ -415,4 +415,20 @@ MUTANTS = (
             "filecheck/transforms/global_opt/split_arg_compares.mlir",
         ),
     ),
+    Mutant(
+        "A321",
+        "minus infinity has no square root as a power",
+        "irees/interpreters/math.py",
+        '"powf": np.float_power',
+        '"powf": np.power',
+        ("tests/interpreters/test_interpreter.py",),
+    ),
+    Mutant(
+        "A322",
+        "the interpreter reads numbers of another byte order as they are",
+        "irees/interpreters/interpreter.py",
+        "    if not array.dtype.isnative:\n",
+        "    if False:\n",
+        ("tests/interpreters/test_interpreter.py",),
+    ),
 )
