@@ -462,6 +462,8 @@ class KernelOp(IRDLOperation):
         super().__init__(operands=[inputs, outputs], result_types=[kinds], regions=[body])
 
     def verify_(self) -> None:
+        if not self.outputs:
+            raise VerifyException("must write an output")
         kinds = [value.type for value in self.outputs if isinstance(value.type, TensorType)]
         if [result.type for result in self.res] != kinds:
             raise VerifyException("must have one result per output, of the same type")

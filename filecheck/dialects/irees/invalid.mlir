@@ -37,3 +37,13 @@ func.func @invoke() {
   return
 }
 // CHECK: expected @device::@function
+
+// -----
+
+func.func @reads_only(%x: tensor<8xf32>) {
+  "irees.kernel"(%x) <{operandSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%a: memref<8xf32>):
+  }) : (tensor<8xf32>) -> ()
+  return
+}
+// CHECK: must write an output

@@ -141,3 +141,21 @@ func.func @no_empty_parts(%x: tensor<4xf32>, %y: tensor<4x3xf32>, %e: tensor<4xf
   %r = tensor.extract_slice %t[1] [2] [1] : tensor<4xf32> to tensor<2xf32>
   return %p, %q, %r : tensor<0x4xf32>, tensor<?x4xf32>, tensor<2xf32>
 }
+
+// The other elements may stop the program.
+// CHECK-LABEL: func.func @no_assertions
+// CHECK:         cf.assert
+// CHECK:         tensor.extract_slice
+func.func @no_assertions(%x: tensor<8x8xf32>) -> tensor<2x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.cmpf oge, %a, %zero : f32
+    cf.assert %c, "negative"
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<8x8xf32>
+  %s = tensor.extract_slice %r[0, 0] [2, 8] [1, 1] : tensor<8x8xf32> to tensor<2x8xf32>
+  return %s : tensor<2x8xf32>
+}

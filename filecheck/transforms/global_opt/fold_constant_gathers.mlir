@@ -125,3 +125,20 @@ func.func @no_plain_read(%x: tensor<4xf32>, %i: tensor<4xi64>) -> (tensor<4xf32>
   } -> tensor<2x2xf32>
   return %r, %s, %t : tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>
 }
+
+// A reshape would assert nothing.
+// CHECK-LABEL: func.func @no_assertions
+// CHECK:         cf.assert
+func.func @no_assertions(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<4xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %x[%i] : tensor<4xf32>
+    %c = arith.cmpf oge, %v, %zero : f32
+    cf.assert %c, "negative"
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

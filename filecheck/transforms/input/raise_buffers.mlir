@@ -132,3 +132,27 @@ func.func @global(%i: index) -> f32 {
   %x = memref.load %w[%i] : memref<4xf32>
   return %x : f32
 }
+
+// -----
+
+// Loops that write nothing leave nothing behind; those that assert something have a result that nothing reads.
+// CHECK-LABEL: func.func @only_reads
+// CHECK-NOT:     vector.load
+// CHECK:         %[[unread:.*]] = tensor.empty() : tensor<1xi32>
+// CHECK-NEXT:    irees.kernel ins(%{{.*}} : tensor<8xf32>) outs(%[[unread]] : tensor<1xi32>)
+// CHECK:           cf.assert
+func.func @only_reads(%a: memref<8xf32>, %b: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %v = vector.load %b[%c0] : memref<8xf32>, vector<8xf32>
+  %zero = arith.constant 0.0 : f32
+  %c = memref.alloc() : memref<8xf32>
+  memref.store %zero, %c[%c0] : memref<8xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %x = memref.load %a[%i] : memref<8xf32>
+    %positive = arith.cmpf ogt, %x, %zero : f32
+    cf.assert %positive, "not positive"
+  }
+  return
+}

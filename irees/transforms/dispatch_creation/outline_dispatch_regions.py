@@ -4,7 +4,8 @@ Outlines each dispatch region into an executable.
 The function of an executable takes host tensors as `!iree_tensor_ext.dispatch.tensor`, takes
 scalars unchanged, and writes its results to writable dispatch tensors. It can then be compiled
 independently of the host. Dynamic dims become index arguments. Constants are cloned into the
-kernel. A region without results is erased: its ops have no effects.
+kernel. A region without results is erased: its ops have no effects, as one that
+asserts something has a result.
 
     %r = flow.dispatch.region -> (tensor<4xf32>) { %x = "use"(%t) ; flow.return %x }
   =>

@@ -40,6 +40,7 @@ from irees.transforms.utils.reshapes import expand as reshaped
 from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import Size, dim, mixed, reassociation, static_shape
 from irees.transforms.utils.structured import (
+    asserts,
     copied_input,
     element_type,
     generic,
@@ -60,6 +61,8 @@ def is_long(size: Size) -> bool:
 def is_movable(op: Operation) -> TypeGuard[linalg.GenericOp]:
     """Whether parts of the result of an op can be computed from parts of its operands."""
     if not isinstance(op, linalg.GenericOp) or len(op.results) != 1 or not is_parallel(op):
+        return False
+    if asserts(op):
         return False
     indexing = maps(op)
     if not isinstance(op.results[0].type, TensorType) or not all(permutes(m) for m in indexing):

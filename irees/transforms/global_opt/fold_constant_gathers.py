@@ -37,7 +37,14 @@ from irees.targets.common import COMMON
 from irees.transforms.utils.constants import array_of, constant_of
 from irees.transforms.utils.reshapes import reshape
 from irees.transforms.utils.shapes import IndexBuilder
-from irees.transforms.utils.structured import captured_values, generic, is_parallel, iterators, maps
+from irees.transforms.utils.structured import (
+    asserts,
+    captured_values,
+    generic,
+    is_parallel,
+    iterators,
+    maps,
+)
 from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-fold-constant-gathers"
@@ -46,7 +53,7 @@ NAME = "irees-fold-constant-gathers"
 def gathered(op: linalg.GenericOp) -> tensor.ExtractOp | None:
     """Returns the extract of a generic that only gathers at constant indices, None otherwise."""
     extract = op.body.block.last_op.operands[0].owner  # pyright: ignore
-    if len(op.results) != 1 or not is_parallel(op) or not is_extract(extract):
+    if len(op.results) != 1 or not is_parallel(op) or not is_extract(extract) or asserts(op):
         return None
     indexing = maps(op)[-1]
     if indexing != AffineMap.identity(indexing.num_dims) or extract.parent is not op.body.block:

@@ -14,7 +14,7 @@ from irees.dialects.storage import is_dim
 from irees.errors import InternalError
 from irees.interfaces import loops_model_of
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, dim, dynamic_dims
-from irees.transforms.utils.structured import captured_values
+from irees.transforms.utils.structured import asserts, captured_values
 
 OF_VALUES = frozenset("arith flow iree_linalg_ext linalg tensor".split())
 """Dialects whose ops on tensors have no side effects, although not all ops declare it."""
@@ -28,6 +28,12 @@ def _escaping(ops: Sequence[Operation], members: set[Operation]) -> list[SSAValu
         for r in op.results
         if any(not any(m.is_ancestor(u.operation) for m in members) for u in r.uses)
     ]
+
+
+def _asserted(ops: Sequence[Operation]) -> list[SSAValue]:
+    """Returns a result of an op that asserts something, if there is one."""
+    kept = (r for op in filter(asserts, ops) for r in op.results)
+    return [r for r in kept if isinstance(r.type, TensorType)][:1]
 
 
 def _ask_operands(op: Operation) -> None:
@@ -51,7 +57,8 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
     ops  =>  flow.dispatch.region { ops ; flow.return results used outside }
 
     `group` is in block order. The region replaces the root, or the last op if there is no root.
-    Results of the root are returned first, then those of the ops before it, nearest first. The
+    Results of the root are returned first, then those of the ops before it, nearest first. A region
+    whose results are not used outside returns one if its ops assert something: it must run. The
     block may need `sort_block` afterwards.
     """
     for op in group:
@@ -61,7 +68,7 @@ def make_region(group: Sequence[Operation], root: Operation | None = None) -> Di
     if root is not None:
         at = returned.index(root)
         returned = [root, *reversed(returned[:at]), *returned[at + 1 :]]
-    escaping = _escaping(returned, set(group))
+    escaping = _escaping(returned, set(group)) or _asserted(returned)
     builder = IndexBuilder(InsertPoint.before(place))
     tensors = [v for v in escaping if isinstance(v.type, TensorType)]
     sizes = [d for v in tensors for d in dynamic_dims(v, builder)]

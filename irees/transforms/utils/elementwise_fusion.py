@@ -12,9 +12,11 @@ from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint
 
+from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import (
     affine_value,
+    asserts,
     element_type,
     generic,
     iterators,
@@ -66,8 +68,15 @@ class Fusion:
 
 
 def plan(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> Fusion | None:
-    """consumer(producer(x), y)  =>  consumer'(x, y); None if a loop would lose its bound"""
+    """
+    consumer(producer(x), y)  =>  consumer'(x, y)
+
+    None if a loop would lose its bound, or elements for which the producer asserts something would
+    not be computed.
+    """
     consumer_maps, producer_maps = maps(consumer), maps(producer)
+    if asserts(producer) and not permutes(consumer_maps[position]):
+        return None
     inverse = producer_maps[len(producer.inputs)].inverse_permutation()
     assert inverse is not None
     loops = consumer_maps[position].num_dims

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, cf
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -34,6 +34,14 @@ from xdsl.rewriter import InsertPoint
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 Structured = LinalgStructuredOperation
+
+
+def asserts(op: Operation) -> bool:
+    """
+    Whether an op may stop the program, itself or in its regions. It must then run, also if nothing
+    reads its results, and for all elements.
+    """
+    return any(isinstance(inner, cf.AssertOp) for inner in op.walk())
 
 
 def maps(op: Structured) -> list[AffineMap]:

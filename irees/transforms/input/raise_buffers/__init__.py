@@ -72,6 +72,7 @@ from irees.transforms.input.raise_buffers.kernels import (
     only_reads,
 )
 from irees.transforms.utils.shapes import dynamic_dims
+from irees.transforms.utils.structured import asserts
 from irees.transforms.utils.tensors import TensorBuilder
 
 RAISED = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
@@ -310,19 +311,27 @@ class Raiser:
                 self._other(op)
 
     def _kernel(self, ops: Sequence[Operation]) -> None:
-        """the ops of a kernel  =>  irees.kernel on the values of their buffers"""
+        """
+        the ops of a kernel  =>  irees.kernel on the values of their buffers
+
+        Ops that write nothing are erased, unless one of them asserts something.
+        """
         outliner = Outliner(ops)
         for buffer in outliner.buffers:
             if buffer not in self.current:
                 raise refused(buffer.owner)
         after = ops[-1].next_op
         assert after is not None
-        kernel, outputs = outliner.outline(lambda buffer: self.current[buffer])
+        if not outliner.written() and not any(map(asserts, ops)):
+            outliner.erase()
+            return
+        b = TensorBuilder(after)
+        kernel, outputs = outliner.outline(lambda buffer: self.current[buffer], b)
         Rewriter.insert_op(kernel, InsertPoint.before(after))
         for op in reversed(outliner.copied):
             if not is_view(op) and not any(result.uses for result in op.results):
                 Rewriter.erase_op(op)
-        for buffer, result in zip(outputs, kernel.res, strict=True):
+        for buffer, result in zip(outputs, kernel.res):
             self.current[buffer] = result
 
     def _other(self, op: Operation) -> None:

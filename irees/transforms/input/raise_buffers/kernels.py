@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref, scf, tensor
 from xdsl.dialects.builtin import AnyFloat as Float
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, TensorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.irees import KernelOp
 from irees.dialects.storage import accessed, is_allocation, is_dim, is_view, loaded, root
 from irees.dialects.upstream.scf import ForallOp
 from irees.errors import UnsupportedError
+from irees.transforms.utils.tensors import TensorBuilder
 
 LOOPS = (scf.ForOp, ForallOp, scf.WhileOp)
 RAISED = frozenset(("memref.load", "memref.store"))
@@ -155,13 +157,21 @@ class Outliner:
                     found.update((root(v), None) for v in memories(inner))
         return [buffer for buffer in self.buffers if buffer in found]
 
-    def outline(self, current: Callable[[SSAValue], SSAValue]) -> tuple[KernelOp, list[SSAValue]]:
-        """Returns the kernel, on the current values of its buffers, and the buffers it writes."""
+    def outline(
+        self, current: Callable[[SSAValue], SSAValue], b: TensorBuilder
+    ) -> tuple[KernelOp, list[SSAValue]]:
+        """
+        Returns the kernel, on the current values of its buffers, and the buffers it writes.
+
+        A kernel that writes none has a result that nothing reads: a dispatch has one at least.
+        """
         outputs = self.written()
         inputs = [buffer for buffer in self.buffers if buffer not in outputs]
+        unread = [] if outputs else [b.insert(tensor.EmptyOp([], TensorType(i32, [1]))).results[0]]
         outer = [*inputs, *self.scalars, *outputs]
-        block = Block(arg_types=[value.type for value in outer])
-        values: dict[SSAValue, SSAValue] = dict(zip(outer, block.args, strict=True))
+        kinds = [value.type for value in outer] + [MemRefType(i32, [1]) for _ in unread]
+        block = Block(arg_types=kinds)
+        values: dict[SSAValue, SSAValue] = dict(zip(outer, block.args))
         for op in self.copied:
             block.add_op(op.clone(values))
         for op in self.ops:
@@ -171,10 +181,19 @@ class Outliner:
             for inner in op.walk():
                 inner.operands = [values.get(value, value) for value in inner.operands]
         kernel = KernelOp(
-            [*map(current, inputs), *self.scalars], list(map(current, outputs)), Region(block)
+            [*map(current, inputs), *self.scalars],
+            [*map(current, outputs), *unread],
+            Region(block),
         )
         kernel.location = self.ops[0].location
         return kernel, outputs
+
+    def erase(self) -> None:
+        """Erases the ops, of which nothing is left when they ran."""
+        for op in self.ops:
+            self._check_uses(op)
+        for op in reversed(self.ops):
+            Rewriter.erase_op(op)
 
     def _check_uses(self, op: Operation) -> None:
         for use in (use for result in op.results for use in result.uses):
