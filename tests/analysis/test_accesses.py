@@ -327,6 +327,38 @@ def test_a_read_of_what_another_iteration_writes_is_not_apart():
     assert apart(body.replace("%y[%p]", "%y[%i]")) == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("first", "lane", "inside"),
+    [("%c8", 0, False), ("%c8", 3, True), ("%c4", 0, True), ("%c64", 3, False)],
+)
+def test_a_lane_of_indices_is_an_index(first: str, lane: int, inside: bool):
+    """`first` + 56 - (i + lane), of a buffer of 64 elements."""
+    body = f"""
+    %first = vector.broadcast {first} : index to vector<4xindex>
+    %last = arith.constant dense<56> : vector<4xindex>
+    %lanes = arith.constant dense<[0, 1, 2, 3]> : vector<4xindex>
+    %top = arith.addi %first, %last : vector<4xindex>
+    scf.for %i = %c0 to %c8 step %c4 {{
+      %all = vector.broadcast %i : index to vector<4xindex>
+      %at = arith.addi %all, %lanes : vector<4xindex>
+      %down = arith.subi %top, %at : vector<4xindex>
+      %p = vector.extract %down[{lane}] : index from vector<4xindex>
+      memref.store %z, %y[%p] : memref<64xf32>
+    }}"""
+    assert shown(body) == [inside]
+
+
+def test_lanes_of_doubled_sums_are_given_up_in_time():
+    sums = "".join(f"%v{i + 1} = arith.addi %v{i}, %v{i} : vector<4xindex>\n" for i in range(200))
+    body = f"""
+    %v0 = vector.broadcast %c1 : index to vector<4xindex>
+    {sums}
+    %p = vector.extract %v200[0] : index from vector<4xindex>
+    memref.store %z, %y[%p] : memref<64xf32>"""
+    assert shown(body) == [False]
+    assert shown(body.replace("%v200[0]", "%v5[3]")) == [True]
+
+
 HOST = """
 flow.executable @k {{
   builtin.module {{

@@ -471,4 +471,12 @@ MUTANTS = (
         "if not outliner.written():",
         ("tests/transforms/test_assertions.py",),
     ),
+    Mutant(
+        "A328",
+        "all lanes of a vector of indices are taken for the first",
+        "irees/analysis/accesses/scalars.py",
+        "numbers[place if len(numbers) > 1 else 0]",
+        "numbers[0]",
+        ("tests/analysis/test_accesses.py",),
+    ),
 )

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import affine, arith
-from xdsl.dialects.builtin import Float64Type, FloatAttr, IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects import affine, arith, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -354,6 +362,50 @@ def _mixed(walk: Walk, op: Operation, dynamic: object) -> list[Polynomial | None
     return walk.mixed(static, dynamic)  # type: ignore[arg-type]
 
 
+LANEWISE = frozenset(f"arith.{name}" for name in "addi subi muli minsi maxsi".split())
+"""Ops that are also followed for a lane of a vector."""
+MOST_STEPS = 8
+"""How many such ops are followed, one behind the other."""
+
+
+def lane(walk: Walk, op: Operation) -> None:
+    """vector.extract of an integer: an index that was computed for all lanes at once"""
+    assert isinstance(op, vector.ExtractOp)
+    place, bits = op.static_position.get_values(), bits_of(op.result.type)
+    if bits in (None, 1) or op.dynamic_position or len(place) != 1:
+        return
+    found = _lane(walk, op.vector, place[0], {}, MOST_STEPS)
+    if found is not None:
+        walk.polynomials[op.result] = found
+
+
+def _lane(
+    walk: Walk,
+    value: SSAValue,
+    place: int,
+    known: dict[SSAValue, Polynomial | None],
+    steps: int,
+) -> Polynomial | None:
+    """Returns what one lane of a vector has; None if it is not known."""
+    if value not in known:
+        known[value] = None
+        owner = value.owner
+        if isinstance(owner, vector.BroadcastOp):
+            known[value] = walk.polynomial(owner.source)
+        elif isinstance(owner, arith.ConstantOp):
+            data = owner.value
+            if isinstance(data, DenseIntOrFPElementsAttr):
+                numbers = data.get_values()
+                known[value] = Polynomial.number(int(numbers[place if len(numbers) > 1 else 0]))
+        elif isinstance(owner, Operation) and owner.name in LANEWISE and steps:
+            kind = value.type
+            bits = bits_of(kind.element_type) if isinstance(kind, VectorType) else None
+            a, b = (_lane(walk, v, place, known, steps - 1) for v in owner.operands)
+            if a is not None and b is not None and bits not in (None, 1):
+                known[value] = BINARY[owner.name.partition(".")[2]](walk, a, b, bits)
+    return known[value]
+
+
 MEANINGS: dict[str, Meaning] = {
     "arith.constant": constant,
     "arith.cmpi": compare,
@@ -368,5 +420,6 @@ MEANINGS: dict[str, Meaning] = {
     "arith.cmpf": bound_of_sizes,
     "affine.delinearize_index": delinearize,
     "affine.linearize_index": linearize,
+    "vector.extract": lane,
 }
 """Op name => handler that binds its results."""
