@@ -69,7 +69,9 @@ def instruction(walk: Walk, op: Operation, places: Sequence[Place]) -> None:
 
 
 def _remember(walk: Walk, op: memref.StoreOp) -> None:
-    """Records the value stored to a table."""
+    """Records the value stored to a table, if a load may ask for it."""
+    if _filled(op) is None:
+        return
     views, value = walk.views.get(op.memref, ()), walk.polynomial(op.value)
     if len(views) == 1 and value is not None and views[0].root.table:
         root = views[0].root
@@ -125,14 +127,22 @@ def _is_last(fill: memref.StoreOp, load: memref.LoadOp, stores: Sequence[memref.
     return all(o.is_before_in_block(loop) or at.is_before_in_block(o) for o in between)
 
 
+def _filled(store: memref.StoreOp) -> int | None:
+    """Returns how many elements the loop of a store fills, from the first; None for other loops."""
+    loop = store.parent_op()
+    if not isinstance(loop, scf.ForOp) or len(store.indices) != 1:
+        return None
+    if store.indices[0] is not loop.body.block.args[0]:
+        return None
+    first, end, step = (_constant(v) for v in (loop.lb, loop.ub, loop.step))
+    return end if (first, step) == (0, 1) else None
+
+
 def _fills(walk: Walk, store: memref.StoreOp, load: memref.LoadOp) -> bool:
     """Whether a loop before a load stores to the loaded element."""
-    loop = store.parent_op()
-    if not isinstance(loop, scf.ForOp) or store.indices[0] is not loop.body.block.args[0]:
-        return False
-    first, end, step = (_constant(v) for v in (loop.lb, loop.ub, loop.step))
-    at = _around(load, loop)
-    if (first, step) != (0, 1) or end is None or at is None or not loop.is_before_in_block(at):
+    loop, end = store.parent_op(), _filled(store)
+    at = None if loop is None else _around(load, loop)
+    if loop is None or end is None or at is None or not loop.is_before_in_block(at):
         return False
     return walk.prover.holds(-walk.number(load.indices[0]) + (end - 1))
 
