@@ -175,6 +175,9 @@ class Signature:
             if "argument" in leaf
         }
 
+    def _label(self, number: int) -> str:
+        return f"argument {number} ({self.argument_names[number]!r})"
+
     @cached_property
     def _plain(self) -> int:
         """Number of arguments if all are arrays given by position, else -1."""
@@ -307,7 +310,12 @@ class Signature:
         if self._is_pure:
             return self.assemble(self._as_given(flat(leaves), leaves), leaves)
         results = flat(self._completed(leaves, state))
-        if any(results[result] is not None for result, _ in self.updates):
+        copied = [argument for result, argument in self.updates if results[result] is not None]
+        if copied:
+            from irees.runtime.updates import refuse_aliases
+
+            # What the program wrote in place was checked before it ran.
+            refuse_aliases(copied, leaves, self._label)
             # An interpreted program may return views of arguments that are about to change.
             results = [r.copy() if isinstance(r, np.ndarray) else r for r in results]
         results = self._as_given(results, leaves)

@@ -8,7 +8,7 @@ argument that aliases another one is rejected: the program would read its new va
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,19 +47,11 @@ def writable(function: Function, arguments: Sequence[Any]) -> Writable:
     Raises ArgumentError for an updated argument that is no array, is read-only, or aliases.
     """
     found = Writable(arguments)
-    spans = [_span(value) for value in arguments]
-    for _, number in function.updates:
-        if number >= len(arguments):
-            continue
+    numbers = [number for _, number in function.updates if number < len(arguments)]
+    refuse_aliases(numbers, arguments, lambda number: function.arguments[number].label)
+    for number in numbers:
         label = function.arguments[number].label
         value = arguments[number]
-        for other, span in enumerate(spans):
-            if other != number and spans[number] and span and _overlap(spans[number], span):
-                raise ArgumentError(
-                    f"{label} is written to by the program, but shares memory with "
-                    f"{function.arguments[other].label}",
-                    hint="pass a copy of one of them",
-                )
         if isinstance(value, np.ndarray):
             _array(found, number, value, label)
         elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
@@ -71,6 +63,21 @@ def writable(function: Function, arguments: Sequence[Any]) -> Writable:
                 hint="pass an array of numpy or torch",
             )
     return found
+
+
+def refuse_aliases(
+    updated: Sequence[int], arguments: Sequence[Any], label: Callable[[int], str]
+) -> None:
+    """Raises ArgumentError if an argument that a program updates shares memory with another one."""
+    spans = [_span(value) for value in arguments]
+    for number in updated:
+        for other, span in enumerate(spans):
+            if other != number and spans[number] and span and _overlap(spans[number], span):
+                raise ArgumentError(
+                    f"{label(number)} is written to by the program, but shares memory with "
+                    f"{label(other)}",
+                    hint="pass a copy of one of them",
+                )
 
 
 def _array(found: Writable, number: int, value: np.ndarray[Any, Any], label: str) -> None:

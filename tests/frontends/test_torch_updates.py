@@ -132,6 +132,26 @@ def test_arguments_that_share_memory_are_refused():
     assert program(base[:4], torch.ones(4)) == 8
 
 
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_arguments_that_share_memory_are_refused_when_results_are_copied_to_them(target):
+    def f(x, y, z):
+        new = z * 2  # one result for two arguments, which is written to neither in place
+        x.copy_(new)
+        y.copy_(new)
+        return x + 1
+
+    zeros = torch.zeros(4)
+    program = irees.compile(f, (zeros, zeros.clone(), zeros.clone()), target=target)
+    base = torch.ones(6)
+    with pytest.raises(ArgumentError, match=r"argument 0 \('x'\) .* shares memory with argument 1"):
+        program(base[:4], base[2:], torch.ones(4))
+    assert base.tolist() == [1] * 6
+    add = irees.compile(lambda x, y: x.add_(y), (zeros, zeros.clone()), target=target)
+    with pytest.raises(ArgumentError, match="shares memory"):
+        add(base[:4], base[:4])
+    assert base.tolist() == [1] * 6
+
+
 def test_examples_may_share_memory():
     base = torch.ones(6)
     for second in (base[2:], base[:4].t(), torch.nn.Parameter(base)):
