@@ -35,6 +35,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from irees.errors import UnsupportedError
 
+from .autocasting import with_casts_shown
 from .decomposing import UNSAID, full_table, mutates
 from .exporting import quiet, reason, user_line
 from .metas import recurrent_layers_kept
@@ -50,7 +51,7 @@ def functional(exported: Any) -> Any:
     """
     if not needs_functionalization(exported):
         return exported
-    exported = with_views_shown(without_second_names(exported))
+    exported = with_views_shown(without_second_names(with_casts_shown(exported)))
     if (private := without_private_writes(exported)) is not None:
         return private
     stateful = (*UNSAID, aten.embedding_renorm_.default)

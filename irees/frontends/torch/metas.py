@@ -9,6 +9,7 @@ labels after the first -1, and returns a vector for a vector.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -245,11 +246,17 @@ _RECURRENT = (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_rel
 _RECURRENT_KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 
-def _layers_shapes(x: Any, hx: Any, params: Any, *settings: Any) -> tuple[Any, ...]:
+def _layers_shapes(op: Any, x: Any, hx: Any, params: Any, *settings: Any) -> tuple[Any, ...]:
     """`recurrent_shapes` of an operator's arguments."""
     *_, bidirectional, batch_first = settings
     states = [hx] if isinstance(hx, torch.Tensor) else hx
-    return recurrent_shapes(1 + bidirectional, batch_first, x, params, states)
+    found = recurrent_shapes(1 + bidirectional, batch_first, x, params, states)
+    if not torch.is_autocast_enabled("cpu") or x.dtype == torch.float64:
+        return found
+    # A GRU adds to its state, the others are computed from products, which autocast makes narrow.
+    narrow = torch.get_autocast_dtype("cpu")
+    dtype = states[0].dtype if op is aten.gru.input else narrow
+    return tuple(t.to(dtype) for t in found)
 
 
 @contextmanager
@@ -259,17 +266,17 @@ def recurrent_layers_kept(table: dict[Any, Any] | None = None) -> Generator[None
     it gives a dynamic length a fixed value, and takes long for a long sequence. `table` has the
     decompositions that PyTorch runs for symbolic sizes while it traces a graph again.
     """
-    places = [(op.py_kernels, key) for op in _RECURRENT for key in _RECURRENT_KEYS]
-    places += [] if table is None else [(table, op) for op in _RECURRENT]
-    before = [(where, key, where[key]) for where, key in places if key in where]
+    places = [(op, op.py_kernels, key) for op in _RECURRENT for key in _RECURRENT_KEYS]
+    places += [] if table is None else [(op, table, op) for op in _RECURRENT]
+    before = [(op, where, key, where[key]) for op, where, key in places if key in where]
     try:
-        for where, key, _ in before:
-            where[key] = _layers_shapes
+        for op, where, key, _ in before:
+            where[key] = functools.partial(_layers_shapes, op)
         for op in _RECURRENT:
             op._dispatch_cache.clear()
         yield
     finally:
-        for where, key, function in before:
+        for _, where, key, function in before:
             where[key] = function
         for op in _RECURRENT:
             op._dispatch_cache.clear()

@@ -1,0 +1,81 @@
+"""
+Shows what autocast does inside of composite operators.
+
+Autocast casts the arguments of `matmul`. It does not know `einsum`: in eager, the products that
+`einsum` calls are cast. PyTorch decomposes a program below autocast, so the region of an exported
+program has to say it:
+
+    %r = aten.einsum("ij,jk", [%x, %w])       %a = aten.to(%x, bf16)
+                                         =>   %b = aten.to(%w, bf16)
+                                              %r = aten.einsum("ij,jk", [%a, %b])
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_leaves
+
+_DTYPE, _ENABLED = 1, 2
+"""Numbers of the arguments of `wrap_with_autocast` that have the dtype, and whether it casts."""
+
+
+def is_autocast(node: Node) -> bool:
+    """Whether a node calls a region in which autocast is on or off."""
+    return str(node.target) == "wrap_with_autocast"
+
+
+def with_casts_shown(exported: Any) -> Any:
+    """The program with the casts of arguments of composite operators; itself without autocast."""
+    graphs = [m.graph for m in exported.graph_module.modules() if hasattr(m, "graph")]
+    if not any(is_autocast(node) for graph in graphs for node in graph.nodes):
+        return exported
+    program = copy.copy(exported)
+    program._graph_module = copy.deepcopy(exported.graph_module)
+    _show(program._graph_module, None)
+    return program
+
+
+def _show(module: GraphModule, dtype: torch.dtype | None) -> None:
+    """Adds casts to a graph in a region that casts to a dtype, and to the regions in it."""
+    for node in list(module.graph.nodes):
+        inner = dtype
+        if is_autocast(node):
+            inner = node.args[_DTYPE] if node.args[_ENABLED] else None
+        for read in node.all_input_nodes:
+            region = getattr(module, str(read.target), None) if read.op == "get_attr" else None
+            if isinstance(region, GraphModule):
+                _show(region, inner)
+        if dtype is not None and is_cast_inside(node, dtype):
+            _cast_arguments(module.graph, node, dtype)
+    module.recompile()
+
+
+def is_cast_inside(node: Node, dtype: torch.dtype) -> bool:
+    """Whether a composite operator that autocast does not know has a result of its dtype."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    if not _has_kernel(target, "CompositeImplicitAutograd") or _has_kernel(target, "AutocastCPU"):
+        return False
+    if any(isinstance(x, torch.dtype) for x in tree_leaves((node.args, node.kwargs))):
+        return False
+    results = tree_leaves(node.meta.get("val"))
+    return any(isinstance(t, torch.Tensor) and t.dtype == dtype for t in results)
+
+
+def _has_kernel(target: torch._ops.OpOverload, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key)
+
+
+def _cast_arguments(graph: torch.fx.Graph, node: Node, dtype: torch.dtype) -> None:
+    for read in node.all_input_nodes:
+        value = read.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+            with graph.inserting_before(node):
+                cast = graph.call_function(torch.ops.aten.to.dtype, (read, dtype))
+            cast.meta = {**node.meta, "val": value.to(dtype)}
+            node.replace_input_with(read, cast)
