@@ -31,6 +31,7 @@ from .lengths import symbolic_lengths
 from .lines import lines_of_helpers
 from .metas import recurrent_layers_kept
 from .quantized import unpacked
+from .random_state import random_state_refused
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 from .sizes import as_exported
@@ -164,6 +165,7 @@ def _exported(
                 _replay(found),
                 Traceable(),
                 symbolic_lengths(module),
+                random_state_refused(),
                 fixed_arguments(plain, args, kwargs) as (given, named),
             ):
                 once = functools.partial(export, plain, given, named, dynamic_shapes)

@@ -1,0 +1,92 @@
+"""Seeds and Python's random numbers: `torch.export` runs them once, so a program is refused."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+import irees  # noqa: E402
+from irees.errors import UnsupportedError  # noqa: E402
+
+ZEROS = torch.zeros(3)
+
+
+def seeded(x):
+    torch.manual_seed(0)
+    return x + torch.rand(3)
+
+
+def restored(x):
+    state = torch.get_rng_state()
+    first = torch.rand(3)
+    torch.set_rng_state(state)
+    return first + x, torch.rand(3)
+
+
+def forked(x):
+    with torch.random.fork_rng():
+        return x + torch.rand(3)
+
+
+@pytest.mark.parametrize("function", [seeded, restored, forked])
+def test_a_program_that_seeds_is_refused_with_its_line(function):
+    file = r"test_torch_random_state\.py:\d+"
+    with pytest.raises(UnsupportedError, match=f"{file}.*seeds PyTorch's generator"):
+        irees.compile(function, (ZEROS,), target="reference")
+
+
+@pytest.mark.parametrize(
+    ("draw", "whose"),
+    [
+        (lambda: random.random(), "Python's"),
+        (lambda: random.choice([1.0, 2.0]), "Python's"),
+        (lambda: np.random.rand(), "numpy's"),
+    ],
+)
+def test_a_number_of_python_is_no_constant(draw, whose):
+    with pytest.raises(UnsupportedError, match=f"draws from {whose} generator"):
+        irees.compile(lambda x: x * draw(), (ZEROS,), target="reference")
+
+
+def test_generators_with_a_seed_of_their_own_are_constants():
+    def f(x):
+        return x + random.Random(3).random() + np.random.default_rng(3).random()
+
+    found = irees.compile(f, (ZEROS,), target="reference")(ZEROS)
+    torch.testing.assert_close(found, f(ZEROS))
+
+
+def test_the_functions_are_put_back():
+    before = random.random, np.random.rand, torch.random.default_generator
+    with pytest.raises(UnsupportedError):
+        irees.compile(seeded, (ZEROS,), target="reference")
+    assert before == (random.random, np.random.rand, torch.random.default_generator)
+
+
+def test_other_threads_draw_during_an_export():
+    found = queue.SimpleQueue()  # irees puts lists back
+
+    def f(x):
+        thread = threading.Thread(target=lambda: found.put((random.random(), torch.seed())))
+        thread.start()
+        thread.join()
+        return x + 1
+
+    irees.compile(f, (ZEROS,), target="reference")
+    assert found.qsize() == 1
+
+
+def test_checkpoints_keep_states():
+    from torch.utils.checkpoint import checkpoint
+
+    def f(x):
+        return checkpoint(lambda y: torch.dropout(y.sin(), 0.5, True), x, use_reentrant=False)
+
+    found = irees.compile(f, (torch.ones(8),), target="reference")(torch.ones(8))
+    assert set(found.tolist()) <= {0.0, float(2 * torch.ones(()).sin())}
