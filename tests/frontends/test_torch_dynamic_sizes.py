@@ -113,6 +113,24 @@ def test_a_guard_names_the_argument() -> None:
         program(torch.zeros(3, 4))
 
 
+def test_a_check_of_a_derived_dim_names_the_argument() -> None:
+    n = Dim("n")
+
+    def f(x: Any, y: Any) -> Any:
+        return x[1:].reshape(-1, 4).sum() + y.sum()
+
+    example = (torch.ones(9), torch.ones(10))
+    dims = ({0: 4 * n + 1}, {0: 5 * n})
+    program = irees.compile(f, example, dynamic_shapes=dims, target="reference")
+    with pytest.raises(
+        RuntimeTrap, match="dim 0 of argument 'x' must be 1 more than a multiple of 4"
+    ):
+        program(torch.ones(10), torch.ones(10))
+    with pytest.raises(RuntimeTrap, match=r"'y' must be 5\*\(\(x.shape\[0\] - 1\) // 4\)"):
+        program(torch.ones(9), torch.ones(15))
+    assert program(torch.ones(13), torch.ones(15)) == 27
+
+
 def test_decompositions_are_not_shared_between_programs() -> None:
     """The counted size of the first program has the name of the second one's other size."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,13 @@ class _Inputs:
         value = node.meta.get("val")
         self.leaves.append({"argument": len(self.block.args)})
         if isinstance(value, torch.SymInt):
-            return self._size(value)
+            return self._size(value, node.name)
         self.number[node.name] = len(self.block.args)
         return argument(self.block, value, node.name, self.arguments)
 
-    def _size(self, value: torch.SymInt) -> Any:
+    def _size(self, value: torch.SymInt, name: str) -> Any:
         """Adds an i64 argument for a number passed by the caller and binds it as a size."""
+        self.importer.symbols.origins[value.node.expr] = name
         arg = self.block.insert_arg(I64.element, len(self.block.args))
         size = self.importer.b.compute(lambda v: v.to(INDEX), (arg, I64)).value
         self.importer.symbols.bind(value.node.expr, size)
@@ -289,7 +291,7 @@ def bind_symbols(
     argument's dim. Run-time checks make the equalities that PyTorch assumed known to the compiler.
     """
     b, symbols = importer.b, importer.symbols
-    checks: list[tuple[SSAValue, Any, str]] = []
+    checks: list[_DimCheck] = []
     for arg, node in zip(arguments, nodes, strict=True):
         for i, dim in enumerate(node.meta["val"].shape):
             if isinstance(dim, int) or dim.node.expr.is_Integer:
@@ -301,35 +303,55 @@ def bind_symbols(
                 symbols.values[expr] = size
                 symbols.origins[expr] = f"{node.name}.shape[{i}]"
             else:
-                checks.append((size, dim, f"dim {i} of argument {node.name!r}"))
+                checks.append(_DimCheck(size, dim, node.name, i))
     for expr, size in numbers:
         if expr.is_Symbol:
             symbols.bind(expr, size)
         symbols.values.setdefault(expr, size)
     _solve(importer, checks)
-    for size, dim, what in checks:
-        expected = b.value(symbols.size(dim))
-        same = b.compute(lambda x, y: x == y, (size, INDEX), (expected, INDEX)).value
-        b.check(same, f"{what} must be {symbols.text(dim.node.expr)}")
+    for check in checks:
+        expected = b.value(symbols.size(check.dim))
+        same = b.compute(lambda x, y: x == y, (check.size, INDEX), (expected, INDEX)).value
+        wanted = check.wanted or symbols.text(check.dim.node.expr)
+        b.check(same, f"dim {check.place} of argument {check.argument!r} must be {wanted}")
     for arg, node in zip(arguments, nodes, strict=True):
         dims = tuple(symbols.size(s) for s in node.meta["val"].shape)
         object.__setattr__(arg, "shape", dims)
 
 
-def _solve(importer: GraphImporter, checks: list[tuple[SSAValue, Any, str]]) -> None:
+@dataclass
+class _DimCheck:
+    """A dim of an argument that must equal an expression of sizes."""
+
+    size: SSAValue
+    dim: Any
+    argument: str
+    place: int
+    wanted: str = ""
+    """What the dim must be, where the expression has a symbol that is computed from it."""
+
+
+def _solve(importer: GraphImporter, checks: list[_DimCheck]) -> None:
     """Binds symbols that occur only in expressions: a dim `2*s` gives s as the dim divided by 2."""
     import sympy
 
     b, symbols = importer.b, importer.symbols
-    for size, dim, _ in checks:
-        unknown = [s for s in dim.node.expr.free_symbols if s not in symbols.bound]
+    for check in checks:
+        expr = check.dim.node.expr
+        unknown = [s for s in expr.free_symbols if s not in symbols.bound]
         if len(unknown) != 1:
             continue
         (symbol,) = unknown
-        factor, rest = sympy.Poly(dim.node.expr, symbol).all_coeffs()
+        factor, rest = sympy.Poly(expr, symbol).all_coeffs()
         if not (factor.is_Integer and rest.is_Integer):
-            raise UnsupportedError(f"the size {symbol} cannot be computed from {dim.node.expr}")
-        symbols.bind(symbol, b.floordiv(b.sub(size, int(rest)), int(factor)))
+            raise UnsupportedError(f"the size {symbol} cannot be computed from {expr}")
+        symbols.bind(symbol, b.floordiv(b.sub(check.size, int(rest)), int(factor)))
+        more = f"{int(rest)} more than " if rest else ""
+        check.wanted = f"{more}a multiple of {int(factor)}"
+        dim = f"{check.argument}.shape[{check.place}]"
+        symbols.origins[symbol] = f"(({dim} - {int(rest)}) // {int(factor)})"
+        if rest == 0:
+            symbols.origins[symbol] = f"({dim} // {int(factor)})"
 
 
 def _foreign_object(value: Any, location: Any) -> UnsupportedError:
