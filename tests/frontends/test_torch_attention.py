@@ -142,3 +142,50 @@ def test_a_mask_has_a_kernel_of_its_own():
     inside = [[op.name for op in kernel.walk()] for kernel in kernels]
     assert [names.count("iree_linalg_ext.attention") for names in inside] == [0, 1]
     assert "linalg.generic" not in inside[1]
+
+
+def banded(b, h, i, j):
+    return (i >= j) & (i - j < 9)
+
+
+TABLE = torch.linspace(-1, 1, 4)
+
+FLEX = {
+    "plain": {},
+    "distances": {"score_mod": lambda s, b, h, i, j: s + (i - j) * 0.1},
+    "capped": {"score_mod": lambda s, b, h, i, j: torch.tanh(s / 5) * 5, "scale": 0.3},
+    "slopes of heads": {"score_mod": lambda s, b, h, i, j: s + TABLE[h] * (j - i)},
+    "banded": {"block_mask": banded},
+    "groups": {"enable_gqa": True},
+}
+
+
+@pytest.mark.parametrize("name", FLEX)
+def test_flex_attention(name):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    options = dict(FLEX[name])
+    if "block_mask" in options:
+        mask = options["block_mask"]
+        options["block_mask"] = create_block_mask(mask, None, None, 32, 32, device="cpu")
+    q = torch.randn(1, 4, 32, 8)
+    k, v = (torch.randn(1, 2 if name == "groups" else 4, 32, 8) for _ in range(2))
+
+    def f(q, k, v):
+        return flex_attention(q, k, v, **options)
+
+    found = irees.compile(f, (q, k, v), target="reference")(q, k, v)
+    torch.testing.assert_close(found, f(q, k, v))
+
+
+def test_flex_attention_is_compiled_by_torch_compile():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.randn(1, 2, 16, 8)
+    f = torch.compile(
+        lambda q: flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s - (i - j).abs()),
+        backend="irees", fullgraph=True, options={"fallback": False},
+    )  # fmt: skip
+    expected = flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s - (i - j).abs())
+    torch.testing.assert_close(f(q), expected)

@@ -22,6 +22,7 @@ from irees.errors import UnsupportedError
 from ..builder import Builder, Size, Tensor, shapes
 from ..builder.dtypes import BOOL, F64, INDEX
 from .calls import Symbolic, lowering_of
+from .decomposing import is_input, region_graph
 from .dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,18 @@ def lower_higher_order(importer: GraphImporter, node: torch.fx.Node, env: dict[A
         return _map(importer, args, value)
     if name == "with_effects":
         return _with_effects(importer, node, env)
+    if name == "flex_attention":
+        return _flex_attention(importer, node, env)
     raise UnsupportedError(f"the higher-order operator {name} is not supported")
+
+
+def _flex_attention(importer: GraphImporter, node: torch.fx.Node, env: dict[Any, Any]) -> Any:
+    """`flex_attention` as in eager, which maps `score_mod` over all scores."""
+    regions = {n: env[n] for n in node.all_input_nodes if isinstance(env[n], torch.fx.GraphModule)}
+    fakes = map_arg((node.args, node.kwargs), lambda n: regions.get(n, n.meta.get("val")))
+    args = importer._argument((node.args, node.kwargs), env)
+    inputs = [x for x, fake in zip(tree_leaves(args), tree_leaves(fakes)) if is_input(fake)]
+    return importer.run(region_graph(node.target, fakes), inputs)
 
 
 def _with_effects(importer: GraphImporter, node: torch.fx.Node, env: dict[Any, Any]) -> Any:

@@ -111,6 +111,14 @@ def _linear_cross_entropy_by_row(
     ).to(x.dtype)
 
 
+@decomposes_named("flex_attention")
+def _flex_attention(*args: Any) -> Any:
+    """softmax(score_mod(q @ k^T)) @ v"""
+    from torch._higher_order_ops.flex_attention import math_attention
+
+    return math_attention(*args)
+
+
 Traces = dict[Any, torch.fx.GraphModule | None]
 
 _static: Traces = {}
@@ -175,7 +183,7 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
         for place, each in zip(places, inputs):
             filled[place] = each
         positional, named = tree_unflatten(filled, spec)
-        function = _BY_NAME.get(target._schema.name, target)
+        function = _BY_NAME.get(_name(target), target)
         return function(*positional, **named)
 
     inputs = [leaves[i] for i in places]
@@ -190,6 +198,22 @@ def _trace(target: Any, args: Any, kwargs: Any) -> torch.fx.GraphModule | None:
         graph = _traced(again, rules, inputs)
         graph.graph.eliminate_dead_code()
     return None if any(mutates(n) for n in graph.graph.nodes) else graph
+
+
+def _name(target: Any) -> str:
+    """The name of an operator; a higher-order one has no schema."""
+    schema = getattr(target, "_schema", None)
+    return str(target) if schema is None else schema.name
+
+
+def region_graph(target: Any, fakes: Any) -> torch.fx.GraphModule:
+    """
+    The graph of a higher-order operator, as `decomposed` returns it. It is not cached: the key does
+    not tell the operator's regions apart.
+    """
+    graph = _trace(target, *fakes)
+    assert graph is not None
+    return graph
 
 
 def _traced(function: Any, rules: Any, inputs: Any) -> torch.fx.GraphModule:

@@ -18,11 +18,11 @@ from typing import Any
 
 from torch.fx.proxy import TracerBase
 
-_NOT_THE_USERS = ("/torch/", "/irees/frontends/")
+_NOT_THE_USERS = ("/torch/", "/irees/frontends/", "<eval_with_key>")
 
 
 def is_users(file: str) -> bool:
-    """Whether a file belongs neither to PyTorch nor to irees."""
+    """Whether a file belongs neither to PyTorch nor to irees, and is no graph's code."""
     return not any(part in file for part in _NOT_THE_USERS)
 
 

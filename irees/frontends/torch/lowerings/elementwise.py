@@ -489,7 +489,9 @@ def masked_fill(call: Call, x: Tensor, mask: Tensor, value: Any) -> Tensor:
 # --- conversion ---
 
 
-def _identity(call: Call, x: Tensor, *_: Any) -> Tensor:
+def _identity(call: Call, x: Any, *_: Any) -> Tensor:
+    if not isinstance(x, Tensor):  # a number of a function that `vmap` has traced
+        return call.tensor(x, call.dtype())
     return x if x.dtype is call.dtype() else call.b.cast(x, call.dtype())
 
 
