@@ -68,9 +68,7 @@ class ReferenceFunction:
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The results as a list. Raises ArgumentError and RuntimeTrap."""
         results = self._run(self._stored(self._arrays(arguments)))
-        return [
-            r if spec is None else recast(r, spec.dtype) for r, spec in zip(results, self.results)
-        ]
+        return [_returned(r, spec) for r, spec in zip(results, self.results)]
 
     def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments, checked like those of a compiled program."""
@@ -178,6 +176,16 @@ def specs(
             found.append(read_spec(index, {**record, "name": (names or {}).get(index, "")}))
         except UnsupportedError:
             found.append(None)
+    return found
+
+
+def _returned(value: Any, spec: TensorSpec | ScalarSpec | None) -> Any:
+    """A result as a compiled program returns it: a number is one of Python."""
+    if spec is None:
+        return value
+    found = recast(value, spec.dtype)
+    if isinstance(spec, ScalarSpec) and isinstance(found, np.generic | np.ndarray):
+        return found.item()
     return found
 
 
