@@ -22,6 +22,9 @@ OPERATORS = {
     "multi_dot": lambda x, w: torch.linalg.multi_dot([w, w, w]),
     "matrix_power": lambda x, w: torch.matrix_power(w, 3),
     "mixed": lambda x, w: torch.einsum("bij,jk->bik", x.bfloat16(), w),
+    "wide inside": lambda x, w: torch.nn.functional.pad(x @ w, (1, 1), mode="replicate"),
+    "wide loss": lambda x, w: torch.nn.functional.nll_loss(w @ w, torch.tensor([0, 1, 3, 2])),
+    "narrow inside": lambda x, w: torch.nn.functional.pad(x @ w, (1, 1)),
     "conversions": lambda x, w: (x.to(torch.bfloat16), torch.zeros_like(x, dtype=torch.bfloat16)),
     "region in a region": lambda x, w: torch.cond(
         x.sum() > 0, lambda x, w: torch.inner(x, w) * 2, lambda x, w: torch.inner(x, w), (x, w)

@@ -49,33 +49,35 @@ def _show(module: GraphModule, dtype: torch.dtype | None) -> None:
             region = getattr(module, str(read.target), None) if read.op == "get_attr" else None
             if isinstance(region, GraphModule):
                 _show(region, inner)
-        if dtype is not None and is_cast_inside(node, dtype):
-            _cast_arguments(module.graph, node, dtype)
+        new = None if dtype is None else cast_inside(node, dtype)
+        if dtype is not None and new is not None:
+            # Some operators compute in f32 under autocast, such as the loss in `nll_loss_nd`.
+            _cast_arguments(module.graph, node, torch.float32 if new == dtype else dtype, new)
     module.recompile()
 
 
-def is_cast_inside(node: Node, dtype: torch.dtype) -> bool:
-    """Whether a composite operator that autocast does not know has a result of its dtype."""
+def cast_inside(node: Node, dtype: torch.dtype) -> torch.dtype | None:
+    """The dtype to which autocast casts operands inside of a composite operator, if it does."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
-        return False
+        return None
     if not _has_kernel(target, "CompositeImplicitAutograd") or _has_kernel(target, "AutocastCPU"):
-        return False
+        return None
     if any(isinstance(x, torch.dtype) for x in tree_leaves((node.args, node.kwargs))):
-        return False
-    results = tree_leaves(node.meta.get("val"))
-    return any(isinstance(t, torch.Tensor) and t.dtype == dtype for t in results)
+        return None
+    results = [t.dtype for t in tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)]
+    return next((kind for kind in (dtype, torch.float32) if kind in results), None)
 
 
 def _has_kernel(target: torch._ops.OpOverload, key: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key)
 
 
-def _cast_arguments(graph: torch.fx.Graph, node: Node, dtype: torch.dtype) -> None:
+def _cast_arguments(graph: torch.fx.Graph, node: Node, old: torch.dtype, new: torch.dtype) -> None:
     for read in node.all_input_nodes:
         value = read.meta.get("val")
-        if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+        if isinstance(value, torch.Tensor) and value.dtype == old:
             with graph.inserting_before(node):
-                cast = graph.call_function(torch.ops.aten.to.dtype, (read, dtype))
-            cast.meta = {**node.meta, "val": value.to(dtype)}
+                cast = graph.call_function(torch.ops.aten.to.dtype, (read, new))
+            cast.meta = {**node.meta, "val": value.to(new)}
             node.replace_input_with(read, cast)
