@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 import irees  # noqa: E402
 import irees.frontends.torch.importing  # noqa: E402  (fills the table)
+from irees.errors import UnsupportedError  # noqa: E402
 from irees.frontends.torch.calls import LOWERINGS  # noqa: E402
 from irees.frontends.torch.primitives import DECOMPOSITIONS  # noqa: E402
 
@@ -73,3 +74,20 @@ def test_elementwise(name):
 @pytest.mark.parametrize("name", OTHERS)
 def test_others(name):
     checked(OTHERS[name], ())
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x.softmax(3), "a tensor of rank 2 has no dim 3"),
+        (lambda x: x.sort(-3), "a tensor of rank 2 has no dim -3"),
+        (lambda x: x @ x.double().T, "f32 and f64"),
+        (lambda x: torch.nn.functional.linear(x, x.double()), "f32 and f64"),
+        (lambda x: torch.addmm(x.double(), x, torch.eye(3)), "f64 and f32"),
+        (lambda x: torch.nn.functional.conv1d(x[None], x[:, :, None].long()), "f32 and i64"),
+    ],
+)
+def test_what_only_eagers_kernels_refuse_is_refused(function, reason):
+    """PyTorch's shapes of these calls are right, so that it exports them."""
+    with pytest.raises(UnsupportedError, match=reason):
+        irees.compile(function, (torch.ones(3, 3),), target="reference")

@@ -217,8 +217,19 @@ class Call:
         return value
 
     def axis(self, dim: int, rank: int) -> int:
-        """Normalizes a dim that may be negative to 0, ..., rank - 1."""
-        return dim % max(rank, 1)
+        """Normalizes a dim that may be negative to 0, ..., rank - 1. Raises UnsupportedError."""
+        most = max(rank, 1)
+        if not -most <= dim < most:
+            raise self.unsupported(f"a tensor of rank {rank} has no dim {dim}")
+        return dim % most
+
+    def check_same_dtype(self, *operands: Tensor | None) -> None:
+        """Raises UnsupportedError for operands of several dtypes, as PyTorch's kernels do."""
+        kinds = dict.fromkeys(t.dtype.name for t in operands if t is not None)
+        if len(kinds) > 1:
+            raise self.unsupported(
+                f"the operands are {' and '.join(kinds)}, but must be of one dtype"
+            )
 
     def axes(self, dims: Any, rank: int) -> list[int]:
         """Normalizes one or several dims that may be negative; None and [] mean all dims."""

@@ -17,6 +17,7 @@ def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """x @ y"""
     if not x.rank or not y.rank:
         raise call.unsupported("a product of matrices without dims")
+    call.check_same_dtype(x, y)
     return call.b.cast(contractions.matmul(call.b, x, y), call.dtype())
 
 
@@ -43,6 +44,7 @@ def outer(call: Call, x: Tensor, y: Tensor) -> Tensor:
 @lowers(aten.linear.default)
 def linear(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x @ weight^T + bias"""
+    call.check_same_dtype(x, weight)
     return call.b.cast(contractions.linear(call.b, x, weight, bias), call.dtype())
 
 
@@ -59,6 +61,7 @@ def _weighted(call: Call, base: Tensor, product: Tensor, beta: Any, alpha: Any) 
 @lowers(aten.addmm.default, aten.baddbmm.default, aten.addmv.default)
 def addmm(call: Call, base: Tensor, x: Tensor, y: Tensor, *, beta: Any, alpha: Any) -> Tensor:
     """beta * base + alpha * x @ y"""
+    call.check_same_dtype(base, x, y)
     return _weighted(call, base, contractions.matmul(call.b, x, y), beta, alpha)
 
 

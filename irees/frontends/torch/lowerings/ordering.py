@@ -17,7 +17,7 @@ def sort(call: Call, x: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
     dim, descending = _sort_arguments(call)
     if not x.rank:
         return x, call.b.full(0, I64, ())
-    return ordering.sort(call.b, x, dim % x.rank, descending)
+    return ordering.sort(call.b, x, call.axis(dim, x.rank), descending)
 
 
 def _sort_arguments(call: Call) -> tuple[int, bool]:

@@ -229,9 +229,9 @@ def _along(call: Call, x: Tensor, dim: int, fn: Any) -> Tensor:
     if not x.rank:
         x = shapes.reshape(call.b, x, [1])
         return call.b.cast(shapes.reshape(call.b, fn(call.b, x, 0), ()), call.dtype())
-    result = fn(call.b, x, dim % x.rank)
+    axis = call.axis(dim, x.rank)
+    result = fn(call.b, x, axis)
     if call.target is aten._safe_softmax.default:
-        axis = dim % x.rank
         rows = reductions.any_(
             call.b, call.b.map(lambda v: v > float("-inf"), x, dtype=BOOL), [axis]
         )

@@ -27,6 +27,7 @@ def convolve(
 ) -> Tensor:  # fmt: skip
     """A convolution of any rank, or its adjoint; x may lack the batch dim."""
     b, n = call.b, weight.rank - 2
+    call.check_same_dtype(x, weight)
     x, lone = windows.as_channels(b, x, n)
     kernel = call.static(weight.shape[2:], "kernel") if transposed else weight.shape[2:]
     low = high = call.spread(padding, n)
