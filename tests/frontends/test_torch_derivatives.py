@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'irees[torch]'")
@@ -48,14 +50,68 @@ def test_an_export_that_fails_leaves_no_transform_behind():
     torch.testing.assert_close(jvp(torch.sin, (X,), (X,))[1], X.cos() * X)
 
 
-def test_a_backward_pass_inside_of_a_program_is_refused_with_the_way_out():
-    def force(x):
-        with torch.enable_grad():
-            x = x.detach().requires_grad_()
-            return torch.autograd.grad((x @ X.T).tanh().sum(), x)[0]
+class Forces(torch.nn.Module):
+    """An energy and its gradient, as in models of molecules."""
 
-    with pytest.raises(UnsupportedError, match=r"torch\.func\.grad"):
-        irees.compile(force, (X,), target="reference")
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
+        )
+
+    def forward(self, x):
+        x = x.clone().requires_grad_()
+        energy = self.layers(self.norm(x)).sum()
+        (force,) = torch.autograd.grad(energy, x, create_graph=self.training)
+        return energy, -force
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_a_backward_pass_inside_of_a_program_is_compiled(train):
+    torch.manual_seed(0)
+    model = Forces().train(train)
+    rows = torch.export.Dim("rows", min=2)
+    program = irees.compile(model, (X,), dynamic_shapes=({0: rows},), target="reference")
+    twin = copy.deepcopy(model)
+    for x in (X, torch.randn(5, 3)):
+        torch.testing.assert_close(program(x), tuple(t.detach() for t in twin(x)))
+    if train:
+        mean = torch.as_tensor(program.state["norm.running_mean"])
+        torch.testing.assert_close(mean, twin.norm.running_mean)
+    assert all(p.grad is None for p in model.parameters())
+    assert not {**model._forward_hooks, **model._forward_pre_hooks}
+
+
+def turned_on(x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad((x @ X.T).tanh().sum(), x)[0]
+
+
+def accumulated(x):
+    x = x.detach().requires_grad_()
+    (x @ X.T).tanh().sum().backward()
+    return x.grad
+
+
+def second(x):
+    x = x.detach().requires_grad_()
+    (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    return torch.autograd.grad(first.sum(), x)[0]
+
+
+@pytest.mark.parametrize("function", [turned_on, accumulated, second])
+def test_a_backward_pass_inside_of_a_function_is_compiled(function):
+    program = irees.compile(function, (X,), target="reference")
+    torch.testing.assert_close(program(X), function(X))
+
+
+def test_vmap_over_another_dim():
+    def f(x):
+        return torch.func.vmap(lambda column: column.softmax(0), in_dims=1, out_dims=1)(x)
+
+    torch.testing.assert_close(irees.compile(f, (X,), target="reference")(X), f(X))
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -22,6 +22,7 @@ import torch
 from torch._functorch import eager_transforms
 from torch.autograd import forward_ad
 from torch.export import _trace
+from torch.utils._pytree import tree_map
 
 
 class Differentiates(Exception):
@@ -44,9 +45,39 @@ def undifferentiated() -> Generator[None]:
 
 def export_derivatives(module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any) -> Any:
     """Exports below autograd, where a derivative is the operators that compute it."""
-    return _trace._export(
-        module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False, pre_dispatch=False
-    )
+    with with_gradients(module):
+        return _trace._export(
+            module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False, pre_dispatch=False
+        )
+
+
+@contextlib.contextmanager
+def with_gradients(module: Any) -> Generator[None]:
+    """Turns gradients on in calls of a module, as in eager: PyTorch exports without them."""
+    before: list[bool] = []
+
+    def begin(*_: Any) -> None:
+        before.append(torch.is_grad_enabled())
+        torch._C._set_grad_enabled(True)
+
+    def end(_: Any, args: Any, result: Any) -> Any:
+        torch._C._set_grad_enabled(before.pop())
+        return tree_map(_detached, result)  # PyTorch counts results that need gradients twice
+
+    hooks = [
+        module.register_forward_pre_hook(begin, prepend=True),
+        module.register_forward_hook(end, always_call=True),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _detached(value: Any) -> Any:
+    is_computed = isinstance(value, torch.Tensor) and value.grad_fn is not None
+    return value.detach() if is_computed else value
 
 
 @contextlib.contextmanager

@@ -180,6 +180,9 @@ def _exported(
             # The result has a class that PyTorch's pytrees do not know: registers each class once.
             if trees.register_named_in(error):
                 continue
+            if export is _undifferentiated and any(text in str(error) for text in _BACKWARD):
+                export = export_derivatives
+                continue
             if "data-dependent" not in str(error):
                 raise
             with _replay(found):
@@ -318,8 +321,14 @@ def memory_of(tensor: torch.Tensor) -> Any:
 
 _VIOLATED = "Constraints violated"
 
-_BACKWARD = "found a fake tensor in the exported program constant's list"
-"""PyTorch's words for what `torch.autograd.grad` leaves behind in a trace."""
+_BACKWARD = (
+    "found a fake tensor in the exported program constant's list",
+    "does not require grad and does not have a grad_fn",
+)
+"""
+PyTorch's words for a trace above autograd of `torch.autograd.grad`, or of `vmap` over a dim that is
+not the first.
+"""
 
 
 def reason(error: BaseException) -> str:
@@ -335,7 +344,7 @@ def _way_out(error: BaseException) -> str | None:
     text = str(error)
     if text.startswith("Unsupported input type"):
         return "capture the object in the program instead of passing it as an argument"
-    if _BACKWARD in text:
+    if any(each in text for each in _BACKWARD):
         return "use torch.func.grad or torch.func.vjp instead of torch.autograd.grad"
     if not text.startswith(_VIOLATED) or "Suggested fixes:" not in text:
         return None
