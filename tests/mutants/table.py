@@ -905,9 +905,9 @@ MUTANTS = (
     Mutant(
         "A247",
         "a vector of columns that the matrix does not fill is read whole",
-        "irees/transforms/codegen/cpu/pack_panels/groups.py",
-        "(v + 1) * to.lanes <= to.valid",
-        "v * to.lanes <= to.valid",
+        "irees/transforms/codegen/cpu/pack_panels/columns.py",
+        "(v + 1) * self.lanes <= self.valid",
+        "v * self.lanes <= self.valid",
         ("tests/transforms/codegen/cpu/test_panels.py",),
     ),
     Mutant(
@@ -1961,7 +1961,7 @@ MUTANTS = (
         ("filecheck/transforms/global_opt/resolve_shaped_type_result_dims.mlir",),
     ),
     Mutant(
-        "A304",
+        "A310",
         "an argument that a result is copied to may share memory with another one",
         "irees/runtime/signature.py",
         "            refuse_aliases(copied, leaves, self._label)\n",
@@ -1969,7 +1969,7 @@ MUTANTS = (
         ("tests/frontends/test_torch_updates.py",),
     ),
     Mutant(
-        "A305",
+        "A311",
         "operands of a composite operator are not cast in a region of autocast",
         "irees/frontends/torch/functionalizing.py",
         "without_second_names(with_casts_shown(exported))",
@@ -1977,7 +1977,7 @@ MUTANTS = (
         ("tests/frontends/test_torch_autocast.py",),
     ),
     Mutant(
-        "A306",
+        "A312",
         "recurrent layers keep the dtype of their input under autocast",
         "irees/frontends/torch/metas.py",
         "dtype = states[0].dtype if op is aten.gru.input else narrow",
@@ -1985,7 +1985,7 @@ MUTANTS = (
         ("tests/frontends/test_torch_autocast.py",),
     ),
     Mutant(
-        "A307",
+        "A313",
         "a program's seed is dropped",
         "irees/frontends/torch/random_state.py",
         "_users_caller(sys._getframe(1)) if _exports.depth else None",
@@ -1993,7 +1993,7 @@ MUTANTS = (
         ("tests/frontends/test_torch_random_state.py",),
     ),
     Mutant(
-        "A308",
+        "A314",
         "gradients are off in a program that differentiates",
         "irees/frontends/torch/derivatives.py",
         "torch._C._set_grad_enabled(True)",
