@@ -81,6 +81,22 @@ func.func @words(%b: memref<?xbf16>, %p: memref<1024xbf16>, %o: memref<16xindex>
   return
 }
 
+// So are tiles of f32; what is left of K is copied element by element.
+// CHECK-LABEL: func.func @along_k
+// CHECK:         vector.load %b[%{{.*}}] : memref<?xf32>, vector<8xf32>
+// CHECK:         vector.shuffle %{{.*}} : vector<8xf32>, vector<8xf32>
+// CHECK:         vector.store %{{.*}}, %p
+// CHECK:         memref.load %b
+// CHECK:         memref.store %{{.*}}, %p
+func.func @along_k(%b: memref<?xf32>, %p: memref<160xf32>, %o: memref<8xindex>, %base: index, %j: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %depth = arith.constant 20 : index
+  %n = arith.constant 48 : index
+  panel.pack_columns %b[%base] depth %depth from %zero in [%depth] by [%one] columns from %j in [%n] by [%depth] using %o into %p {vectors = 1 : i64, lanes = 8 : i64, group = 1 : i64} : memref<?xf32> using memref<8xindex> to memref<160xf32>
+  return
+}
+
 // Rows of A keep their order, each 80 elements after the one before.
 // CHECK-LABEL: func.func @rows
 // CHECK:         arith.constant 80 : index

@@ -90,6 +90,10 @@ class Case:
 
 CASES = {
     "f32": Case(NARROW, ("f32", "f32")),
+    "columns along k": Case(NARROW, ("f32", "f32"), maps="m, k; n, k; m, n"),
+    "whole columns along k": Case(
+        NARROW, ("i32", "i32"), sizes=(21, 48, 64), maps="m, k; n, k; m, n"
+    ),
     "widened bf16": Case(NARROW, ("bf16", "f32"), ("extf", "extf")),
     "widened unsigned": Case(NARROW, ("i8", "i32"), ("extui", "extsi")),
     "rows in one cache set": Case(NARROW, ("bf16", "f32"), ("extf", "extf"), (16, 20, 2048)),

@@ -17,7 +17,8 @@ cache set. Elements are widened on the way.
 
 Adjacent columns of B need not be adjacent in memory: those of a convolution's image jump at the end
 of a row. The offset of each column is written to a table once per panel. Vectors of columns that
-turn out to be contiguous are copied by vector, the others element by element.
+turn out to be contiguous are copied by vector, the others element by element. Where each column is
+contiguous along K, as the keys of an attention, square tiles are transposed in registers.
 
 For dot products, panels hold groups of K (`groups.py`).
 

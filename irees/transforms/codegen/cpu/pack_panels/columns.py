@@ -141,6 +141,8 @@ def pack_columns(to: Columns, at: IndexBuilder) -> None:
     start: Size = 0
     if to.runs_along_k and element_of(to.op.source) == element_of(to.op.panel):
         start = turn_columns(to, to.depth, at)
+        if start == to.depth:
+            return
     simple = to.n.is_contiguous and to.valid is None
     if not simple:
         to.write_offsets(at)
