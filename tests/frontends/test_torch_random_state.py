@@ -54,6 +54,63 @@ def test_a_number_of_python_is_no_constant(draw, whose):
         irees.compile(lambda x: x * draw(), (ZEROS,), target="reference")
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, p: x if p < 0.5 else -x,
+        lambda x, p: x * p,
+        lambda x, p: p + x,
+        lambda x, p: x.pow(p),
+        lambda x, p: x + torch.full((3,), p),
+        lambda x, p: x + torch.tensor(p),
+        lambda x, p: x[: int(p)],
+        lambda x, p: x + p.item(),
+        lambda x, p: x.clone().fill_(p),
+        lambda x, p: torch.where(x > p, x, p),
+        lambda x, p: x if p else -x,
+        lambda x, p: x + [1.0, 2.0][p],
+        lambda x, p: x + max(p, 0.5),
+        lambda x, p: x + round(p),
+        lambda x, p: {"a": x, "p": p},
+    ],
+)
+@pytest.mark.parametrize("draw", [random.random, np.random.random])
+def test_no_use_of_such_a_number_gets_through(draw, use):
+    module = random if draw is random.random else np.random
+    with pytest.raises(UnsupportedError):
+        irees.compile(lambda x: use(x, module.random()), (ZEROS,), target="reference")
+
+
+def test_a_number_that_is_not_used_is_drawn():
+    """Layers are dropped in training only; Wav2Vec2 and MusicGen draw in evaluation mode, too."""
+
+    class Layers(torch.nn.Module):
+        def forward(self, x):
+            for k in range(3):
+                chance = random.uniform(0, 1)
+                if self.training and chance < 0.5:
+                    continue
+                if not self.training or np.random.random() > 0.5:
+                    x = x + k
+            return x
+
+    layers = Layers().eval()
+    found = irees.compile(layers, (ZEROS,), target="reference")(ZEROS)
+    torch.testing.assert_close(found, layers(ZEROS))
+    with pytest.raises(UnsupportedError, match="draws from Python's generator"):
+        irees.compile(layers.train(), (ZEROS,), target="reference")
+
+
+def test_a_shuffle_is_refused():
+    def f(x):
+        order = [0, 1, 2]
+        random.shuffle(order)
+        return x[order]
+
+    with pytest.raises(UnsupportedError, match="draws from Python's generator"):
+        irees.compile(f, (ZEROS,), target="reference")
+
+
 def test_generators_with_a_seed_of_their_own_are_constants():
     def f(x):
         return x + random.Random(3).random() + np.random.default_rng(3).random()

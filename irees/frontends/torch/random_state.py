@@ -3,7 +3,8 @@ Random numbers that an export would make constants, and seeds that it would drop
 
 `torch.export` runs `torch.manual_seed(0)` and `random.random()` once, while it traces. A compiled
 program would neither seed PyTorch's generator nor draw another number. The program is refused,
-with the line that does it:
+with the line that does it. A number that is drawn and not used, as layers that are dropped in
+training draw in evaluation mode, changes no program:
 
     with random_state_refused():
         exported = torch.export.export(module, args)
@@ -43,6 +44,9 @@ _SEEDED = (
     "call torch.manual_seed before the program, or use torch.compile(backend='irees'), which "
     "leaves the call in Python",
 )
+_IN_PLACE = ("seed", "setstate", "set_state", "shuffle")
+"""Functions of `random` and `numpy.random` that change what is theirs or the caller's."""
+
 _DRAWN = "use torch.rand and the like, which draw in each call, or pass the number as an argument"
 
 
@@ -68,16 +72,57 @@ _replaced: list[tuple[Any, str, Any]] = []
 _threads = [0]
 
 
+def _error(what: str, hint: str) -> UnsupportedError | None:
+    """The error for a random function that an exported program calls; None for other callers."""
+    frame = _users_caller(sys._getframe(2)) if _exports.depth else None
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    where = None if file.startswith("<") else f"{file}:{frame.f_lineno}"
+    return UnsupportedError(f"the program {what}", location=where, hint=hint)
+
+
 def _refused(original: Callable[..., Any], what: str, hint: str) -> Callable[..., Any]:
     """A function that raises an error if a program calls it while it is exported."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        frame = _users_caller(sys._getframe(1)) if _exports.depth else None
-        if frame is not None:
-            file = frame.f_code.co_filename
-            where = None if file.startswith("<") else f"{file}:{frame.f_lineno}"
-            raise UnsupportedError(f"the program {what}", location=where, hint=hint)
+        if (error := _error(what, hint)) is not None:
+            raise error
         return original(*args, **kwargs)
+
+    return call
+
+
+class _Drawn:
+    """A number that a program has drawn while it is exported: any use of it raises an error."""
+
+    def __init__(self, error: UnsupportedError):
+        self.__dict__["_error"] = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.__dict__["_error"]
+
+
+def _use(drawn: _Drawn, *args: Any, **kwargs: Any) -> Any:
+    raise drawn.__dict__["_error"]
+
+
+_USES = """
+    lt le gt ge eq ne hash bool int float complex index len iter next contains getitem setitem call
+    add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod
+    divmod rdivmod pow rpow matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift
+    neg pos abs invert round trunc floor ceil array format str
+"""
+for _name in _USES.split():
+    setattr(_Drawn, f"__{_name}__", _use)
+
+
+def _kept(original: Callable[..., Any], what: str, hint: str) -> Callable[..., Any]:
+    """A function whose result a program must not use if it calls it while it is exported."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        error = _error(what, hint)
+        return original(*args, **kwargs) if error is None else _Drawn(error)
 
     return call
 
@@ -109,7 +154,8 @@ def _replace() -> None:
         for name in _drawing(module):
             original = getattr(module, name)
             _replaced.append((module, name, original))
-            setattr(module, name, _refused(original, what, _DRAWN))
+            form = _refused if name in _IN_PLACE else _kept
+            setattr(module, name, form(original, what, _DRAWN))
     original = torch.random.default_generator
     _replaced.append((torch.random, "default_generator", original))
     torch.random.default_generator = _Generator(original)  # type: ignore[assignment]
