@@ -1988,7 +1988,7 @@ MUTANTS = (
         "A313",
         "a program's seed is dropped",
         "irees/frontends/torch/random_state.py",
-        "_users_caller(sys._getframe(1)) if _exports.depth else None",
+        "_users_caller(sys._getframe(2)) if _exports.depth else None",
         "None",
         ("tests/frontends/test_torch_random_state.py",),
     ),
