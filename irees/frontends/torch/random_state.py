@@ -3,11 +3,13 @@ Random numbers that an export would make constants, and seeds that it would drop
 
 `torch.export` runs `torch.manual_seed(0)` and `random.random()` once, while it traces. A compiled
 program would neither seed PyTorch's generator nor draw another number. The program is refused,
-with the line that does it. A number that is drawn and not used, as layers that are dropped in
-training draw in evaluation mode, changes no program:
+with the line that does it:
 
     with random_state_refused():
         exported = torch.export.export(module, args)
+
+A number that is drawn and not used changes no program: some models draw in evaluation mode what
+only training uses.
 """
 
 from __future__ import annotations
