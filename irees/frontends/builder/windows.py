@@ -486,53 +486,96 @@ def as_channels(b: Builder, x: Tensor, spatial: int) -> tuple[Tensor, bool]:
     return x, False
 
 
-def adaptive_pool(
-    b: Builder, x: Tensor, out: Sequence[Size], largest: bool
+def _reach(b: Builder, size: Size, count: Size) -> Size:
+    """The most elements of an adaptive window: ceil(n / m) + 1."""
+    return b.add(b.floordiv(b.add(size, b.sub(count, 1)), count), 1)
+
+
+def _adaptive_window(s: Body, loop: int, size: Size, count: Size) -> tuple[Scalar, Scalar]:
+    """Window i of m over n elements: from floor(i * n / m) to ceil((i + 1) * n / m)."""
+    i, n, m = s.index(loop), s.as_index(size), s.as_index(count)
+    return (i * n).truncdiv(m), ((i + 1) * n + m - 1).truncdiv(m)
+
+
+def adaptive_pool(b: Builder, x: Tensor, out: Sequence[Size], largest: bool) -> Tensor:
+    """
+    Pools adaptive windows of the trailing dims: the largest elements, or the means in f32 or wider.
+    One dim after another is pooled, the outermost first: its windows are whole rows of what is
+    inside.
+    """
+    lead = x.rank - len(out)
+    if not largest:
+        x = b.cast(x, x.dtype.computed)
+    sizes = x.shape[lead:]
+    for i, count in enumerate(out):
+        x = _adaptive_axis(b, x, lead + i, count, largest)
+    if largest:
+        return x
+
+    def divide(s: Body, v: Scalar, _: Scalar) -> Scalar:
+        elements = s.number(1, INDEX)
+        for i, (size, count) in enumerate(zip(sizes, out)):
+            begin, end = _adaptive_window(s, lead + i, size, count)
+            elements = elements * (end - begin)
+        return v / elements.to(v.dtype)
+
+    identity = projection(x.rank, tuple(range(x.rank)))
+    init = b.empty(x.dtype, x.shape)
+    return b.structured([x], [init], [identity] * 2, [False] * x.rank, divide)[0]
+
+
+def _adaptive_axis(b: Builder, x: Tensor, axis: int, count: Size, largest: bool) -> Tensor:
+    """The largest elements or the sums of adaptive windows of one dim."""
+    size = x.shape[axis]
+    loops = x.rank + 1
+
+    def body(s: Body, _: Scalar, acc: Scalar) -> Scalar:
+        begin, end = _adaptive_window(s, axis, size, count)
+        place = begin + s.index(x.rank)
+        at = [place.minimum(end - 1) if d == axis else s.index(d) for d in range(x.rank)]
+        value = s.extract(x, at)
+        # The last element again changes no maximum.
+        return acc.maximum(value) if largest else acc + (place < end).where(value, 0.0)
+
+    maps = [projection(loops, (x.rank,)), projection(loops, tuple(range(x.rank)))]
+    dims = [count if d == axis else n for d, n in enumerate(x.shape)]
+    init = b.full(x.dtype.lowest if largest else 0, x.dtype, dims)
+    window = b.empty(x.dtype, [_reach(b, size, count)])
+    return b.structured([window], [init], maps, [i == x.rank for i in range(loops)], body)[0]
+
+
+def adaptive_max_pool_with_indices(
+    b: Builder, x: Tensor, out: Sequence[Size]
 ) -> tuple[Tensor, Tensor]:
-    """
-    Pools windows from floor(i * n / m) to ceil((i + 1) * n / m), i < m, of the trailing dims.
-    Returns the largest element, or the mean in f32 or wider, and the index of the largest element
-    in the spatial dims (-1 for the mean).
-    """
+    """The largest elements of adaptive windows, and their indices in the spatial dims."""
     n, lead = len(out), x.rank - len(out)
     sizes = x.shape[lead:]
-    # A window has at most ceil(n / m) + 1 elements; elements beyond its end are masked.
-    reach = [b.add(b.floordiv(b.add(s, b.sub(o, 1)), o), 1) for s, o in zip(sizes, out)]
-    wide = x.dtype if largest else x.dtype.computed
     loops = lead + 2 * n
     maps = [
         projection(loops, tuple(range(lead + n, loops))),
         *[projection(loops, tuple(range(lead + n)))] * 2,
     ]
     dims = [*x.shape[:lead], *out]
-    inits = [b.full(x.dtype.lowest if largest else 0, wide, dims), b.full(-1, I64, dims)]
-
-    def place(s: Body) -> tuple[list[Scalar], Scalar, Scalar, Scalar]:
-        at, inside = [], s.number(1, BOOL)
-        flat, count = s.number(0, INDEX), s.number(1, INDEX)
-        for i in range(n):
-            o, size, m = s.index(lead + i), s.as_index(sizes[i]), s.as_index(out[i])
-            begin = (o * size).truncdiv(m)
-            end = ((o + 1) * size + m - 1).truncdiv(m)
-            here = begin + s.index(lead + n + i)
-            inside = inside & (here < end)
-            here = here.minimum(size - 1)
-            at.append(here)
-            flat, count = flat * size + here, count * (end - begin)
-        return at, inside, flat, count
+    inits = [b.full(x.dtype.lowest, x.dtype, dims), b.full(-1, I64, dims)]
 
     def body(s: Body, _: Scalar, acc: Scalar, where: Scalar) -> tuple[Scalar, Scalar]:
-        at, inside, flat, count = place(s)
-        v = s.extract(x, [*(s.index(i) for i in range(lead)), *at]).to(wide)
-        if not largest:
-            return acc + inside.where(v, 0.0) / count.to(wide), where
+        at, inside, flat = [], s.number(1, BOOL), s.number(0, INDEX)
+        for i, size in enumerate(sizes):
+            begin, end = _adaptive_window(s, lead + i, size, out[i])
+            here = begin + s.index(lead + n + i)
+            # Windows are of different lengths; what is beyond the end is masked.
+            inside = inside & (here < end)
+            here = here.minimum(s.as_index(size) - 1)
+            at.append(here)
+            flat = flat * s.as_index(size) + here
+        v = s.extract(x, [*(s.index(i) for i in range(lead)), *at])
         better = (v > acc) | (where < 0)
         if v.dtype.is_float:
             better = better | v.isnan()
         taken = inside & better
         return taken.where(v, acc), taken.where(flat.to(I64), where)
 
-    shape = b.empty(x.dtype, reach)
+    shape = b.empty(x.dtype, [_reach(b, size, m) for size, m in zip(sizes, out)])
     reduced = [i >= lead + n for i in range(loops)]
     values, indices = b.structured([shape], inits, maps, reduced, body)
     return values, indices

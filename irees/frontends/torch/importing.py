@@ -42,7 +42,7 @@ def unused_results(node: torch.fx.Node) -> frozenset[int]:
         return frozenset()
     if not all(user.target is operator.getitem for user in node.users):
         return frozenset()
-    used = {user.args[1] for user in node.users}
+    used = {user.args[1] for user in node.users if user.users}
     return frozenset(i for i in range(len(value)) if i not in used)
 
 

@@ -159,13 +159,13 @@ def _window_means(call: Call, x: Tensor, out: Sequence[Size]) -> Tensor:
     sizes = x.shape[-n:]
     known = [(s, o) for s, o in zip(sizes, out) if isinstance(s, int) and isinstance(o, int)]
     if len(known) < n or not all(o for _, o in known):
-        return windows.adaptive_pool(call.b, x, out, largest=False)[0]
+        return windows.adaptive_pool(call.b, x, out, largest=False)
     if all(s % o == 0 for s, o in known):
         kernel = tuple(s // o for s, o in known)
         found = Windows(kernel, kernel, (1,) * n, (0,) * n, (0,) * n)
         return windows.average_pool(call.b, x, found, out, True)
     if not all(s for s, _ in known):
-        return windows.adaptive_pool(call.b, x, out, largest=False)[0]
+        return windows.adaptive_pool(call.b, x, out, largest=False)
     means = [resampling.mean_matrix(s, o) for s, o in known]
     return resampling.apply_matrices(call.b, x, means, x.dtype.computed)
 
@@ -175,15 +175,15 @@ def _window_means(call: Call, x: Tensor, out: Sequence[Size]) -> Tensor:
     aten.adaptive_max_pool2d.default,
     aten.adaptive_max_pool3d.default,
 )
-def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor | None]:
     """The largest elements of adaptive windows that cover x, and their indices"""
     b, n = call.b, _rank_of(call)
     out, every = call.shape()[-n:], tuple(range(x.rank - n, x.rank))
-    values, indices = windows.adaptive_pool(b, x, out, largest=True)
+    if 1 not in call.unused:
+        return windows.adaptive_max_pool_with_indices(b, x, out)
     if all(o == 1 for o in out):
-        # Without the index, which few programs read, a maximum is a plain reduction.
-        values = reductions.keep_dims(b, x, reductions.max_(b, x, every), every)
-    return values, indices
+        return reductions.keep_dims(b, x, reductions.max_(b, x, every), every), None
+    return windows.adaptive_pool(b, x, out, largest=True), None
 
 
 @lowers(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
