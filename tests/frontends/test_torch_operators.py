@@ -248,6 +248,23 @@ def test_adaptive_means(sizes, dtype):
 
 
 @pytest.mark.parametrize("name", ["avg", "max", "max with its index"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_adaptive_windows_of_several_lengths(dynamic, name):
+    kind, *index = name.split(" with ")
+    pool = getattr(torch.nn.functional, f"adaptive_{kind}_pool2d")
+
+    def program(x):
+        return pool(x, (3, 5), return_indices=True) if index else pool(x, (3, 5))
+
+    x = torch.randn(2, 3, 11, 13)
+    sizes = ({2: torch.export.Dim.AUTO, 3: torch.export.Dim.AUTO},) if dynamic else None
+    compiled = irees.compile(program, (x,), dynamic_shapes=sizes, target="reference")
+    others = [torch.randn(2, 3, 2, 4), torch.randn(2, 3, 6, 10)] if dynamic else []
+    for each in (x, torch.where(x > 2, float("nan"), x), *others):
+        torch.testing.assert_close(compiled(each), program(each), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["avg", "max", "max with its index"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_one_window_is_the_whole_image(dynamic, rank, name):

@@ -1993,6 +1993,22 @@ MUTANTS = (
         ("tests/frontends/test_torch_random_state.py",),
     ),
     Mutant(
+        "A315",
+        "phases of a transposed convolution with one tap less read a window too early",
+        "irees/frontends/builder/windows.py",
+        "        x = slice_axis(b, x, 2 + i, unread, b.sub(x.shape[2 + i], unread))\n",
+        "        x = slice_axis(b, x, 2 + i, 0, b.sub(x.shape[2 + i], unread))\n",
+        ("tests/properties/test_transposed_convolutions.py",),
+    ),
+    Mutant(
+        "A316",
+        "an adaptive mean counts what is beyond its window",
+        "irees/frontends/builder/windows.py",
+        "acc + (place < end).where(value, 0.0)",
+        "acc + value",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
+    Mutant(
         "A314",
         "gradients are off in a program that differentiates",
         "irees/frontends/torch/derivatives.py",

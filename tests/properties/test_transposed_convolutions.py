@@ -21,11 +21,16 @@ def geometries(draw):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(geometries(), min_size=1, max_size=2), st.sampled_from([1, 2]), st.booleans())
-def test_phases(dims, groups, dynamic):
+@given(
+    st.lists(geometries(), min_size=1, max_size=2),
+    st.sampled_from([1, 2]),
+    st.sampled_from([3, 16]),
+    st.booleans(),
+)
+def test_phases(dims, groups, features, dynamic):
     kernel, stride, padding, extra, sizes = map(list, zip(*dims))
     torch.manual_seed(0)
-    x, weight = torch.randn(1, 2 * groups, *sizes), torch.randn(2 * groups, 3, *kernel)
+    x, weight = torch.randn(1, 2 * groups, *sizes), torch.randn(2 * groups, features, *kernel)
     apply = [torch.conv_transpose1d, torch.conv_transpose2d][len(dims) - 1]
 
     def run(x, weight):
@@ -44,3 +49,14 @@ def test_no_zeros_are_inserted():
     assert "tensor.insert_slice" not in text
     # Two taps of each of two dims, of four phases of three features.
     assert "tensor<12x4x2x2xf32>" in text
+
+
+def test_phases_with_fewer_taps_are_convolutions_of_their_own():
+    """Of the four phases of a kernel of three, strided by two, one has four taps, two have two."""
+    x, weight = torch.randn(1, 4, 8, 8), torch.randn(4, 16, 3, 3)
+    run = lambda x, w: torch.conv_transpose2d(x, w, None, 2, 1, 1)  # noqa: E731
+    text = str(irees.compile(run, (x, weight), to="input"))
+    assert [f"tensor<16x4x{taps}xf32>" in text for taps in ("2x2", "2x1", "1x2", "1x1")] == [
+        True
+    ] * 4
+    assert "tensor<64x4x2x2xf32>" not in text

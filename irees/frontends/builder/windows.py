@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -13,6 +14,12 @@ from .core import Builder, Size, Tensor, projection, same
 from .dtypes import BOOL, I64, INDEX, DType
 from .scalars import Body, Scalar
 from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
+
+LEAST_FEATURES = 16
+"""Fewer features per group do not fill the vectors of a convolution of a single phase."""
+
+WINOGRAD_TAPS = [3, 3]
+"""Such a convolution has a form with fewer products (`irees-convert-conv2d-to-winograd`)."""
 
 
 @dataclass(frozen=True)
@@ -157,15 +164,12 @@ def transposed_convolution(
     between the elements of x.
     """
     n = windows.rank
-    none, ones = (0,) * n, (1,) * n
     if all(d == 1 for d in windows.dilation) and any(s > 1 for s in windows.stride):
-        counts, x, weight = _phases(b, x, weight, windows, out)
-        dense = Windows(tuple(weight.shape[2:]), ones, ones, none, none)  # type: ignore[arg-type]
-        y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, counts)
-        return _interleaved(b, y, windows, counts, out)
+        return _by_phases(b, x, weight, windows, groups, out)
     spread = _spread(b, x, windows, out)
     weight = _adjoint(b, flip(b, weight, list(range(2, 2 + n))), groups)
-    dense = Windows(windows.kernel, ones, windows.dilation, none, none)
+    none = (0,) * n
+    dense = Windows(windows.kernel, (1,) * n, windows.dilation, none, none)
     return convolution(b, spread, weight, dense, groups, out)
 
 
@@ -177,9 +181,26 @@ def _adjoint(b: Builder, weight: Tensor, groups: Size) -> Tensor:
     return reshape(b, weight, [b.mul(groups, features), each, *weight.shape[3:]])
 
 
-def _phases(
-    b: Builder, x: Tensor, weight: Tensor, windows: Windows, out: Sequence[Size]
-) -> tuple[list[Size], Tensor, Tensor]:
+@dataclass(frozen=True)
+class _Phases:
+    """The phases `first` to `last` along one dim: those of a kernel with `taps` taps each."""
+
+    first: int
+    last: int
+    taps: int
+
+
+def _phases_of(kernel: int, stride: int, apart: bool) -> list[_Phases]:
+    """The phases of one dim, all as if they had the most taps, or `apart` by their taps."""
+    most, rest = -(-kernel // stride), kernel % stride
+    if not rest or not apart:
+        return [_Phases(0, stride, most)]
+    return [_Phases(0, rest, most), _Phases(rest, stride, most - 1)]
+
+
+def _by_phases(
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, groups: Size, out: Sequence[Size]
+) -> Tensor:
     """
     A transposed convolution without inserted zeros. The outputs at i * stride + phase - low read
     the taps w[j * stride + phase] only: each phase is a convolution of x with every stride-th tap.
@@ -187,12 +208,9 @@ def _phases(
         out[n, f, i * stride + phase - low]
             = sum over c, j of x[n, c, i - j] * w[c, f, j * stride + phase]
 
-    All phases read the same windows of x, so they are the features of one convolution, whose
-    results `_interleaved` interleaves. A kernel whose size is not a multiple of the stride is
-    padded with zeros: the work grows by the padding only, not by the product of all strides.
-
-    Returns the number of i along each dim, the x that is read, and the weight with all phases as
-    features.
+    Phases with equally many taps read the same windows of x, so they are the features of one
+    convolution. A kernel whose size is not a multiple of the stride has phases with one tap less:
+    they are convolutions of their own if that is faster, else their taps are padded with zeros.
     """
     counts: list[Size] = []
     for i, (kernel, stride) in enumerate(zip(windows.kernel, windows.stride)):
@@ -200,16 +218,48 @@ def _phases(
         last = b.floordiv(b.add(out[i], windows.low[i] - 1), stride)
         counts.append(b.sub(b.add(last, 1), first))
         x = _between(b, x, i + 2, first - (taps - 1), b.add(counts[i], taps - 1))
-    return counts, x, _phases_as_features(b, weight, windows)
+    width, most = weight.shape[1], [-(-k // s) for k, s in zip(windows.kernel, windows.stride)]
+    apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < LEAST_FEATURES)
+    kinds = [_phases_of(k, s, apart) for k, s in zip(windows.kernel, windows.stride)]
+    parts = [
+        (chosen, _of_phases(b, x, weight, (windows, groups, counts), chosen))
+        for chosen in product(*kinds)
+    ]
+    if len(parts) == 1:
+        return _interleaved(b, parts[0][1], windows, counts, out)
+    features = parts[0][1].shape[1]
+    y = b.empty(x.dtype.computed, [x.shape[0], features, *windows.stride, *counts])
+    for chosen, part in parts:
+        offsets = [0, 0, *(each.first for each in chosen), *[0] * windows.rank]
+        y = update_slice(b, y, part, offsets)
+    return _interleaved(b, y, windows, counts, out)
+
+
+def _of_phases(
+    b: Builder, x: Tensor, weight: Tensor, problem: tuple[Windows, Size, Sequence[Size]],
+    chosen: Sequence[_Phases],
+) -> Tensor:  # fmt: skip
+    """The outputs y[n, f, phase..., i...] of some phases of each dim."""
+    (windows, groups, counts), n = problem, len(chosen)
+    features = b.mul(groups, weight.shape[1])
+    numbers = [each.last - each.first for each in chosen]
+    if not all(each.taps for each in chosen):
+        return b.full(0, x.dtype.computed, [x.shape[0], features, *numbers, *counts])
+    for i, each in enumerate(chosen):
+        unread = -(-windows.kernel[i] // windows.stride[i]) - each.taps
+        x = slice_axis(b, x, 2 + i, unread, b.sub(x.shape[2 + i], unread))
+    weight = _phases_as_features(b, weight, windows, chosen)
+    none, ones = (0,) * n, (1,) * n
+    dense = Windows(tuple(each.taps for each in chosen), ones, ones, none, none)
+    y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, counts)
+    return reshape(b, y, [y.shape[0], features, *numbers, *counts])
 
 
 def _interleaved(
     b: Builder, y: Tensor, windows: Windows, counts: Sequence[Size], out: Sequence[Size]
 ) -> Tensor:
-    """y[n, f * phase..., i...] as out[n, f, i * stride + phase - low...]"""
+    """y[n, f, phase..., i...] as out[n, f, i * stride + phase - low...]"""
     n, stride = windows.rank, windows.stride
-    features = b.floordiv(y.shape[1], prod(stride))
-    y = reshape(b, y, [y.shape[0], features, *stride, *counts])
     y = transpose(b, y, [0, 1, *(d for i in range(n) for d in (2 + n + i, 2 + i))])
     y = reshape(b, y, [*y.shape[:2], *(b.mul(c, s) for c, s in zip(counts, stride))])
     for i in range(n):
@@ -217,7 +267,9 @@ def _interleaved(
     return y
 
 
-def _phases_as_features(b: Builder, weight: Tensor, windows: Windows) -> Tensor:
+def _phases_as_features(
+    b: Builder, weight: Tensor, windows: Windows, chosen: Sequence[_Phases]
+) -> Tensor:
     """w[c, f, j * stride + phase...] as w'[c, f * phase..., taps - 1 - j...], zero outside of w."""
     n, stride = windows.rank, windows.stride
     taps = [-(-k // s) for k, s in zip(windows.kernel, stride)]
@@ -225,10 +277,15 @@ def _phases_as_features(b: Builder, weight: Tensor, windows: Windows) -> Tensor:
     weight = pad(b, weight, [0] * (2 + n), [0, 0, *missing])
     split = [size for pair in zip(taps, stride) for size in pair]
     weight = reshape(b, weight, [*weight.shape[:2], *split])
+    for i, each in enumerate(chosen):
+        weight = slice_axis(b, weight, 2 + 2 * i, 0, each.taps)
+        weight = slice_axis(b, weight, 3 + 2 * i, each.first, each.last - each.first)
     weight = flip(b, weight, [2 + 2 * i for i in range(n)])
     phases, steps = [3 + 2 * i for i in range(n)], [2 + 2 * i for i in range(n)]
     weight = transpose(b, weight, [0, 1, *phases, *steps])
-    return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], prod(stride)), *taps])
+    numbers = prod(each.last - each.first for each in chosen)
+    kept = [each.taps for each in chosen]
+    return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], numbers), *kept])
 
 
 def _between(b: Builder, x: Tensor, axis: int, begin: int, size: Size) -> Tensor:
