@@ -262,7 +262,9 @@ def _followed(block: Block, start: Values) -> Values:
 def _result(op: Operation, values: Values) -> float | None:
     """Returns the result of an op if it is 0 or -infinity for all finite unknown operands."""
     rule = RULES.get(type(op))
-    return None if rule is None else rule([values.get(operand) for operand in op.operands])
+    if rule is None:
+        return None
+    return rule([values.get(operand, _constant(operand)) for operand in op.operands])
 
 
 def _product(operands: Sequence[float | None]) -> float | None:
@@ -275,7 +277,7 @@ def _power(operands: Sequence[float | None]) -> float | None:
 
 RULES: dict[type[Operation], Callable[[Sequence[float | None]], float | None]] = {
     arith.AddfOp: lambda x: LOWEST if LOWEST in x else None,
-    arith.SubfOp: lambda x: LOWEST if x[0] == LOWEST and x[1] is None else None,
+    arith.SubfOp: lambda x: LOWEST if x[0] == LOWEST and x[1] != LOWEST else None,
     arith.MulfOp: _product,
     arith.DivfOp: lambda x: 0.0 if x[0] == 0.0 and x[1] is None else None,
     arith.SelectOp: lambda x: x[1] if x[1] == x[2] else None,

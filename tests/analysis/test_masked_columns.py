@@ -148,6 +148,20 @@ def test_other_masks_are_not(bodies, extra, why):
     assert found(*bodies, extra=extra) is None, why
 
 
+def test_a_bias_before_the_mask_is_no_mask():
+    """-infinity in it is not hidden: it would be summed."""
+    bodies = ["%y = arith.addf %b, %a : f32", "%y = arith.select %seen, %a, %zero : f32"]
+    assert found(*bodies, extra=BIAS) == (2, {0: 1, 1: 1, 2: 1, 3: 2})
+
+
+def test_a_choice_between_hidden_elements_is_hidden():
+    body = "%y = arith.select %seen, %a, %zero : f32"
+    assert found(body, "%y = arith.select %positive, %a, %zero : f32") == (
+        1,
+        {0: 1, 1: 1, 2: 1, 3: 2},
+    )
+
+
 def test_what_the_program_returns_is_computed_whole():
     body = "%y = arith.select %seen, %a, %zero : f32"
     assert found(body) is not None

@@ -42,7 +42,7 @@ flow.executable @prime_blocks {
 // Products around a mask share their rows; `columns` is the loop of each op that the mask shortens.
 // ONE-LABEL: flow.executable @masked
 // ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64, 0 : i64], columns = 2 : i64, block = [{{[0-9]+}} : i64, {{[0-9]+}} : i64]}
-// ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64], columns = 2 : i64}
+// ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64], columns = 2 : i64, mask = 1 : i64}
 // ONE:         workgroup = [1 : i64, 64 : i64, 0 : i64, 0 : i64], columns = 3 : i64, block = [{{[0-9]+}} : i64, {{[0-9]+}} : i64]}
 flow.executable @masked {
   builtin.module {

@@ -38,7 +38,7 @@ func.func @causal(%q: memref<32x16xf32>, %k: memref<32x16xf32>, %v: memref<32x16
       %n = arith.addf %z, %m : f32
       linalg.yield %n : f32
     }
-    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%s : memref<8x32xf32>) outs(%t : memref<8x32xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{columns = 1}>} {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%s : memref<8x32xf32>) outs(%t : memref<8x32xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{columns = 1, mask = 1}>} {
     ^bb0(%x: f32, %z: f32):
       %m = linalg.index 0 : index
       %o = arith.addi %m, %row : index
@@ -68,7 +68,7 @@ func.func @added(%mask: memref<8x?xf32>, %n: index, %r: memref<8xf32>) {
   scf.forall (%i) in (1) {
     %x = memref.alloc(%n) : memref<8x?xf32>
     %t = memref.alloc(%n) : memref<8x?xf32>
-    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %mask : memref<8x?xf32>, memref<8x?xf32>) outs(%t : memref<8x?xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{columns = 1}>} {
+    linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %mask : memref<8x?xf32>, memref<8x?xf32>) outs(%t : memref<8x?xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{columns = 1, mask = 1}>} {
     ^bb0(%a: f32, %b: f32, %c: f32):
       %s = arith.addf %a, %b : f32
       linalg.yield %s : f32

@@ -42,7 +42,7 @@ from irees.transforms.utils.views import subview
 
 STACK_BYTES = 16 << 10
 
-INNER_LEVELS = ("block", "columns", "stages", "threads")
+INNER_LEVELS = ("block", "columns", "mask", "stages", "threads")
 """Config entries for levels inside a tile, which are kept on the tiled op."""
 
 

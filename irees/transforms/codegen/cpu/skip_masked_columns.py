@@ -49,8 +49,11 @@ from irees.transforms.utils.views import subview
 
 NAME = "irees-skip-masked-columns"
 
-KEY = "columns"
-"""The entry of a lowering config that names the column loop."""
+COLUMNS, MASK = "columns", "mask"
+"""Entries of a lowering config: the column loop of an op, and whether the op applies the mask."""
+
+Views = dict[tuple[SSAValue, int], SSAValue]
+"""A buffer and its dim of columns => its narrow view."""
 
 
 @dataclass(frozen=True)
@@ -64,30 +67,32 @@ class Columns:
 def narrow_tile(block: Block, lanes: int) -> None:
     """Narrows the ops of one tile to the columns that its rows see, in whole vectors."""
     members: dict[linalg.GenericOp, int] = {}
+    masks: list[linalg.GenericOp] = []
     for op in block.ops:
-        loop = LoweringConfigAttr.on(op).int(KEY)
+        config = LoweringConfigAttr.on(op)
+        loop = config.int(COLUMNS)
         if loop is not None and isinstance(op, linalg.GenericOp):
             members[op] = loop
-    for op, loop in members.items():
-        computed = {v for v in op.inputs if is_private(v, block)}
-        if (conditions := conditions_of(op, loop, computed)) and may_rewrite(
-            NAME, op, "only columns that a row sees"
-        ):
-            first = next(iter(members))
-            raise_views(op, first)
-            b = IndexBuilder(InsertPoint.before(first))
-            columns = visible_columns(op, loop, conditions, lanes, b)
-            views: dict[SSAValue, SSAValue] = {}
-            for member, own in members.items():
-                drop_entry(member)
-                narrow(member, own, columns, views)
-            return
+            masks += [op] if config.int(MASK) else []
+    for mask in masks:
+        computed = {v for v in mask.inputs if is_private(v, block)}
+        conditions = conditions_of(mask, members[mask], computed)
+        if not conditions or not may_rewrite(NAME, mask, "only columns that a row sees"):
+            continue
+        first = next(iter(members))
+        raise_views(mask, first)
+        b = IndexBuilder(InsertPoint.before(first))
+        columns = visible_columns(mask, members[mask], conditions, lanes, b)
+        views: Views = {}
+        for member, loop in members.items():
+            drop_entries(member)
+            narrow(member, loop, columns, views)
 
 
-def drop_entry(op: Operation) -> None:
-    """Removes the entry that names the column loop from the config of an op."""
+def drop_entries(op: Operation) -> None:
+    """Removes the entries of this pass from the config of an op."""
     entries = LoweringConfigAttr.on(op).as_data()
-    del entries[KEY]
+    entries = {key: value for key, value in entries.items() if key not in (COLUMNS, MASK)}
     if entries:
         op.attributes["lowering_config"] = LoweringConfigAttr.of(**entries)
     else:
@@ -188,19 +193,17 @@ def is_visible(condition: Condition, value: SSAValue, s: ScalarBuilder) -> SSAVa
     return s.op(arith.XOrIOp, value, s.number(1, value.type))
 
 
-def narrow(
-    op: linalg.GenericOp, loop: int, columns: Columns, views: dict[SSAValue, SSAValue]
-) -> None:
-    """Narrows one loop of an op to the columns. `views`: buffers of the tile that are narrowed."""
+def narrow(op: linalg.GenericOp, loop: int, columns: Columns, views: Views) -> None:
+    """Narrows one loop of an op to the columns."""
     b = IndexBuilder(InsertPoint.before(op))
     for position, indexing in enumerate(maps(op)):
         buffer = op.operands[position]
         if not isinstance(buffer.type, MemRefType) or loop not in indexing.used_dims():
             continue
-        if buffer not in views:
-            axis = indexing.results.index(AffineDimExpr(loop))
-            views[buffer] = part_of(buffer, axis, columns, op.parent, b)
-        op.operands[position] = views[buffer]
+        axis = indexing.results.index(AffineDimExpr(loop))
+        if (buffer, axis) not in views:
+            views[buffer, axis] = part_of(buffer, axis, columns, op.parent, b)
+        op.operands[position] = views[buffer, axis]
     shift_indices(op, {loop: columns.first})
 
 

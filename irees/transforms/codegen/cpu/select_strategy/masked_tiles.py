@@ -22,7 +22,7 @@ def masked_config(
 ) -> Config:
     """
     Returns the config of a group with these contractions. Its entry `columns` is the loop of each
-    op of which `irees-skip-masked-columns` skips iterations.
+    op of which `irees-skip-masked-columns` skips iterations, and `mask` is 1 where the mask is.
     """
     first = problem_of(group, contractions[0], machine)
     last = max((loop for loop in first.loops if loop in first.rows), default=-1)
@@ -31,6 +31,7 @@ def masked_config(
     entries: dict[int, dict[str, int | Sequence[int]]] = {
         number: {"columns": loop} for number, loop in masked.loops.items()
     }
+    entries[masked.mask]["mask"] = 1
     for number in contractions:
         block = problem_of(group, number, machine).tile_block(CPU.masked_tile_rows)
         entries.setdefault(number, {})["block"] = block
