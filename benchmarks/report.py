@@ -191,7 +191,7 @@ def peaks(results: list[Result]) -> list[str]:
     return lines
 
 
-ROW, LEFT, WIDTH = 15, 190, 420
+ROW, LEFT, WIDTH = 15, 210, 420
 SPAN = math.log(8)
 """From 1/8 to 8."""
 
