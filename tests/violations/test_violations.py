@@ -68,7 +68,6 @@ def test_listed(target):
 
 
 ERASED = {
-    "steps of i8 in a kernel": "what traps is in the body of an op that is erased",
     "collapse of what may be empty": "a tensor that is never made has no negative size",
 }
 """What is refused where its results are read alone."""

@@ -376,8 +376,50 @@ def pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], reducer: 
 
 
 def max_pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Tensor:
-    """The largest element of each window; NaN if the window contains one."""
+    """
+    The largest element of each window; NaN if the window contains one.
+
+    Of padded windows without dilation, one dim after another is pooled. Only the last one is
+    padded: in the others, the element at the border is read again, which changes no maximum.
+    """
+    lead, n = x.rank - windows.rank, windows.rank
+    if n > 1 and any(windows.low + windows.high) and all(d == 1 for d in windows.dilation):
+        for i in range(n - 1):
+            x = _largest_along(b, x, lead + i, windows, i, out[i])
+        parts = (windows.kernel, windows.stride, windows.dilation, windows.low, windows.high)
+        windows, out = Windows(*(part[-1:] for part in parts)), out[-1:]
     return pool(b, x, windows, out, Reducer(x.dtype.lowest, Scalar.maximum, x.dtype))
+
+
+def _largest_along(
+    b: Builder, x: Tensor, axis: int, windows: Windows, number: int, count: Size
+) -> Tensor:
+    """The largest elements of the windows of one dim, cut off at the borders of x."""
+    stride, low, size = windows.stride[number], windows.low[number], x.shape[axis]
+
+    def body(s: Body, _: Scalar, acc: Scalar) -> Scalar:
+        place = s.index(axis) * stride + s.index(x.rank) - low
+        place = place.clamp(0, s.as_index(size) - 1)
+        return acc.maximum(
+            s.extract(x, [place if d == axis else s.index(d) for d in range(x.rank)])
+        )
+
+    return _reduced_windows(b, x, axis, (count, windows.kernel[number]), x.dtype.lowest, body)
+
+
+def _reduced_windows(
+    b: Builder, x: Tensor, axis: int, sizes: tuple[Size, Size], start: float, body: Any
+) -> Tensor:
+    """
+    x with one dim replaced by windows, reduced by `body` over the last loop. `sizes` are the number
+    of windows and the elements of one.
+    """
+    count, kernel = sizes
+    loops = x.rank + 1
+    maps = [projection(loops, (x.rank,)), projection(loops, tuple(range(x.rank)))]
+    init = b.full(start, x.dtype, [count if d == axis else n for d, n in enumerate(x.shape)])
+    reduced = [i == x.rank for i in range(loops)]
+    return b.structured([b.empty(x.dtype, [kernel])], [init], maps, reduced, body)[0]
 
 
 def max_pool_with_indices(
@@ -584,7 +626,6 @@ def adaptive_pool(b: Builder, x: Tensor, out: Sequence[Size], largest: bool) -> 
 def _adaptive_axis(b: Builder, x: Tensor, axis: int, count: Size, largest: bool) -> Tensor:
     """The largest elements or the sums of adaptive windows of one dim."""
     size = x.shape[axis]
-    loops = x.rank + 1
 
     def body(s: Body, _: Scalar, acc: Scalar) -> Scalar:
         begin, end = _adaptive_window(s, axis, size, count)
@@ -594,11 +635,8 @@ def _adaptive_axis(b: Builder, x: Tensor, axis: int, count: Size, largest: bool)
         # The last element again changes no maximum.
         return acc.maximum(value) if largest else acc + (place < end).where(value, 0.0)
 
-    maps = [projection(loops, (x.rank,)), projection(loops, tuple(range(x.rank)))]
-    dims = [count if d == axis else n for d, n in enumerate(x.shape)]
-    init = b.full(x.dtype.lowest if largest else 0, x.dtype, dims)
-    window = b.empty(x.dtype, [_reach(b, size, count)])
-    return b.structured([window], [init], maps, [i == x.rank for i in range(loops)], body)[0]
+    start = x.dtype.lowest if largest else 0
+    return _reduced_windows(b, x, axis, (count, _reach(b, size, count)), start, body)
 
 
 def adaptive_max_pool_with_indices(
