@@ -128,22 +128,27 @@ class _Reads:
 def _reads(op: linalg.GenericOp, value: SSAValue) -> _Reads | None:
     """Returns what a value is computed from, or None if it depends on an output of the op."""
     found = _Reads(set(), set())
-    stack, seen = [value], set[SSAValue]()
-    while stack:
-        current = stack.pop()
-        if current in seen:
-            continue
-        seen.add(current)
+    for current in sources([value]):
         if isinstance(current.owner, linalg.IndexOp):
             found.loops.add(current.owner.dim.value.data)
-        elif isinstance(current.owner, Operation):
-            stack += current.owner.operands
-        elif current.owner is op.body.block:
-            assert isinstance(current, BlockArgument)
+        elif isinstance(current, BlockArgument) and current.owner is op.body.block:
             if current.index >= len(op.inputs):
                 return None
             found.operands.add(op.inputs[current.index])
             found.loops.update(op.indexing_maps.data[current.index].data.used_dims())
+    return found
+
+
+def sources(values: Sequence[SSAValue]) -> set[SSAValue]:
+    """Returns the values and all that they are computed from."""
+    found: set[SSAValue] = set()
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if value not in found:
+            found.add(value)
+            if isinstance(value.owner, Operation):
+                stack += value.owner.operands
     return found
 
 

@@ -42,6 +42,14 @@ class CommonCosts:
     least_searched_row: int = cost(32, "elements", "measured on AVX-512: 33 gain, 17 lose")
     """Shortest row that `irees-split-arg-compares` reads twice: it takes whole vectors."""
 
+    # Importing: `irees/frontends/builder/windows.py`.
+
+    phase_features: int = cost(
+        16, "features", "measured: AMD EPYC, kernel 3, stride 2: 16 gain, 8 do not, 3 lose"
+    )
+    """Fewest features per group for which phases of a transposed convolution are convolved apart:
+    fewer do not fill vectors."""
+
     # Kernels: `irees-form-tile-regions`, `irees-form-dispatch-regions`.
 
     kernel_operands: int = cost(16, "tensors", "IREE: kIreeMaxOperandCount")

@@ -10,13 +10,12 @@ from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from irees.targets.common import COMMON
+
 from .core import Builder, Size, Tensor, projection, same
 from .dtypes import BOOL, I64, INDEX, DType
 from .scalars import Body, Scalar
 from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
-
-LEAST_FEATURES = 16
-"""Fewer features per group do not fill the vectors of a convolution of a single phase."""
 
 WINOGRAD_TAPS = [3, 3]
 """Such a convolution has a form with fewer products (`irees-convert-conv2d-to-winograd`)."""
@@ -190,6 +189,11 @@ class _Phases:
     taps: int
 
 
+def _most_taps(windows: Windows) -> list[int]:
+    """The most taps that a phase has, along each dim."""
+    return [-(-kernel // stride) for kernel, stride in zip(windows.kernel, windows.stride)]
+
+
 def _phases_of(kernel: int, stride: int, apart: bool) -> list[_Phases]:
     """The phases of one dim, all as if they had the most taps, or `apart` by their taps."""
     most, rest = -(-kernel // stride), kernel % stride
@@ -213,13 +217,13 @@ def _by_phases(
     they are convolutions of their own if that is faster, else their taps are padded with zeros.
     """
     counts: list[Size] = []
-    for i, (kernel, stride) in enumerate(zip(windows.kernel, windows.stride)):
-        taps, first = -(-kernel // stride), windows.low[i] // stride
+    for i, (taps, stride) in enumerate(zip(_most_taps(windows), windows.stride)):
+        first = windows.low[i] // stride
         last = b.floordiv(b.add(out[i], windows.low[i] - 1), stride)
         counts.append(b.sub(b.add(last, 1), first))
         x = _between(b, x, i + 2, first - (taps - 1), b.add(counts[i], taps - 1))
-    width, most = weight.shape[1], [-(-k // s) for k, s in zip(windows.kernel, windows.stride)]
-    apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < LEAST_FEATURES)
+    width, most = weight.shape[1], _most_taps(windows)
+    apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < COMMON.phase_features)
     kinds = [_phases_of(k, s, apart) for k, s in zip(windows.kernel, windows.stride)]
     parts = [
         (chosen, _of_phases(b, x, weight, (windows, groups, counts), chosen))
@@ -246,7 +250,7 @@ def _of_phases(
     if not all(each.taps for each in chosen):
         return b.full(0, x.dtype.computed, [x.shape[0], features, *numbers, *counts])
     for i, each in enumerate(chosen):
-        unread = -(-windows.kernel[i] // windows.stride[i]) - each.taps
+        unread = _most_taps(windows)[i] - each.taps
         x = slice_axis(b, x, 2 + i, unread, b.sub(x.shape[2 + i], unread))
     weight = _phases_as_features(b, weight, windows, chosen)
     none, ones = (0,) * n, (1,) * n
@@ -272,7 +276,7 @@ def _phases_as_features(
 ) -> Tensor:
     """w[c, f, j * stride + phase...] as w'[c, f * phase..., taps - 1 - j...], zero outside of w."""
     n, stride = windows.rank, windows.stride
-    taps = [-(-k // s) for k, s in zip(windows.kernel, stride)]
+    taps = _most_taps(windows)
     missing = [t * s - k for t, s, k in zip(taps, stride, windows.kernel)]
     weight = pad(b, weight, [0] * (2 + n), [0, 0, *missing])
     split = [size for pair in zip(taps, stride) for size in pair]

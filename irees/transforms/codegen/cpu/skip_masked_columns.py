@@ -24,7 +24,6 @@ skips blocks in FlashAttention-2 (Dao, 2023) and in PyTorch's `cpu_flash_attenti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -37,7 +36,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from irees.analysis.masked_columns import LOWEST, Condition, conditions_of
+from irees.analysis.masked_columns import LOWEST, Condition, conditions_of, sources
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import target_of
 from irees.dialects.storage import is_allocation, root
@@ -107,14 +106,9 @@ def is_private(buffer: SSAValue, block: Block) -> bool:
 
 def raise_views(op: Operation, first: Operation) -> None:
     """Moves what the operands of an op are computed from before an earlier op of its block."""
-    needed: set[Operation] = set()
-    stack = list(op.operands)
-    while stack:
-        owner = stack.pop().owner
-        if isinstance(owner, Operation) and owner.parent is op.parent and owner not in needed:
-            needed.add(owner)
-            stack += owner.operands
-    for each in [o for o in op.parent_block().ops if o in needed]:
+    assert op.parent is not None
+    needed = {value.owner for value in sources(op.operands)}
+    for each in [o for o in op.parent.ops if o in needed]:
         if not each.is_before_in_block(first):
             each.detach()
             Rewriter.insert_op(each, InsertPoint.before(first))
@@ -168,19 +162,6 @@ def search(
     indexing = [*(maps(mask)[i] for i in kept), *[AffineMap(rank, 0, ())] * 2]
     inputs = [mask.operands[i] for i in kept]
     return generic(inputs, cells, indexing, ["reduction"] * rank, Region(block))
-
-
-def sources(values: Sequence[SSAValue]) -> set[SSAValue]:
-    """Returns the values and all that they are computed from."""
-    found: set[SSAValue] = set()
-    stack = list(values)
-    while stack:
-        value = stack.pop()
-        if value not in found:
-            found.add(value)
-            if isinstance(value.owner, Operation):
-                stack += value.owner.operands
-    return found
 
 
 def is_visible(condition: Condition, value: SSAValue, s: ScalarBuilder) -> SSAValue:
