@@ -279,8 +279,8 @@ def is_there(module: str, name: str) -> bool:
 
 def test_import_is_quick_and_pulls_in_nothing():
     code = (
-        "import time; begin = time.perf_counter(); import irees, sys;"
-        "print(time.perf_counter() - begin);"
+        "import time; begin = time.process_time(); import irees, sys;"
+        "print(time.process_time() - begin);"
         "print(*sorted({'xdsl', 'numpy', 'torch', 'rich', 'cupy'} & sys.modules.keys()))"
     )
     answer = subprocess.run(

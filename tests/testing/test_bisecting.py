@@ -267,7 +267,8 @@ def test_the_pass_is_named_that_makes_a_loop_endless(monkeypatch):
     found = Bisection(module, Options(), "main", [x], lambda _: []).find()
     assert found.step is not None
     assert (found.step.pass_name, found.kind) == ("irees-simplify-scf", "dies")
-    assert found.detail == "the interpreter has no results after 0 s"
+    # The limit grows with the time that the first interpretation takes.
+    assert re.fullmatch(r"the interpreter has no results after \d+ s", found.detail)
 
 
 VIEW = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 import sys
-import time
 
 import numpy as np
 import pytest
+from clock import at_most
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, TensorType, i1
 from xdsl.parser import Parser
 
@@ -116,14 +116,13 @@ def test_blob_of_an_array_is_a_view():
 
 
 def test_a_huge_splat_is_one_element():
-    start = time.time()
-    module = import_mlir("%0 = arith.constant dense<1> : tensor<1000000000xi32>")
-    attr = constants(module)[0]
-    assert isinstance(attr, DenseIntOrFPElementsAttr)
-    assert len(attr.data.data) == 4
-    assert constant_array(attr).shape == (1000000000,)
-    assert "dense<1> : tensor<1000000000xi32>" in print_module(module)
-    assert time.time() - start < 5
+    with at_most(5):
+        module = import_mlir("%0 = arith.constant dense<1> : tensor<1000000000xi32>")
+        attr = constants(module)[0]
+        assert isinstance(attr, DenseIntOrFPElementsAttr)
+        assert len(attr.data.data) == 4
+        assert constant_array(attr).shape == (1000000000,)
+        assert "dense<1> : tensor<1000000000xi32>" in print_module(module)
 
 
 @pytest.mark.parametrize(
@@ -240,10 +239,8 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_a_typed_error(text):
     limit = sys.getrecursionlimit()
-    start = time.time()
-    with pytest.raises(IreesError) as info:
+    with at_most(20), pytest.raises(IreesError) as info:
         import_mlir(text)
-    assert time.time() - start < 20
     assert len(str(info.value)) < 2000
     assert sys.getrecursionlimit() == limit
 
