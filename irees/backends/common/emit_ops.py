@@ -466,6 +466,8 @@ def _convert_scalar(op: Operation, a: str) -> str:
     lane, out = op.operands[0].type, op.results[0].type
     if isinstance(lane, BFloat16Type):
         a = f"irees_from_bf16({a})"
+    if isinstance(lane, Float16Type):
+        a = f"irees_from_f16({a})"
     if is_bool(lane) and op.name in _SIGNED_CASTS:
         a = f"-(int){a}"
     elif op.name in _UNSIGNED_CASTS and not is_bool(lane):

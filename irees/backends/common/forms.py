@@ -37,15 +37,28 @@ ROUNDINGS = frozenset("math.trunc math.floor math.ceil math.round math.roundeven
 INT_TO_FLOAT, FLOAT_TO_INT = ("arith.sitofp", "arith.uitofp"), ("arith.fptosi", "arith.fptoui")
 
 
+OF_MANTISSAS = frozenset(
+    "arith.subi arith.addi arith.shli arith.select arith.trunci arith.extsi".split()
+)
+"""Ops by which `irees-expand-math` makes integers of the low bits of floats."""
+
+
 def is_rounded(value: SSAValue) -> bool:
     """Whether a value is a float rounded to a whole number."""
     op = value.owner
     if not isinstance(op, Operation):
         return False
-    if op.name not in INT_TO_FLOAT:
-        return op.name in ROUNDINGS
-    source = op.operands[0].owner
-    return isinstance(source, Operation) and source.name in FLOAT_TO_INT
+    return op.name in ROUNDINGS or (op.name in INT_TO_FLOAT and _of_float(op.operands[0]))
+
+
+def _of_float(value: SSAValue, depth: int = 6) -> bool:
+    """Whether an integer is a cast float, or made of the low bits of one."""
+    op = value.owner
+    if not isinstance(op, Operation) or depth == 0:
+        return False
+    if op.name in OF_MANTISSAS:
+        return any(_of_float(x, depth - 1) for x in op.operands)
+    return op.name in (*FLOAT_TO_INT, "arith.bitcast")
 
 
 def is_multiple(op: Operation) -> bool:

@@ -2,6 +2,17 @@
 #define IREES_INLINE static inline __attribute__((always_inline, unused))
 
 typedef _Float16 irees_f16;
+#if defined(__F16C__) && !defined(__AVX512FP16__) && !defined(__clang__)
+/* gcc 12 makes a cast of an f16 to float and on to double one call of a library function. */
+IREES_INLINE float irees_from_f16(irees_f16 x) {
+  typedef short lanes __attribute__((vector_size(16)));
+  lanes bits = {0};
+  __builtin_memcpy(&bits, &x, sizeof x);
+  return __builtin_ia32_vcvtph2ps(bits)[0];
+}
+#else
+#define irees_from_f16(x) ((float)(x))
+#endif
 typedef float _Complex irees_c64;
 typedef double _Complex irees_c128;
 

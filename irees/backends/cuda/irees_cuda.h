@@ -126,6 +126,7 @@ struct irees_f16 {
   template <typename T> IREES_METHOD explicit irees_f16(T x) : bits(irees_half_bits((float)x)) {}
   IREES_METHOD operator float() const { return irees_half_value(bits); }
 };
+#define irees_from_f16(x) ((float)(x))
 
 /* --- complex numbers ------------------------------------------------------------------ */
 

@@ -69,7 +69,7 @@ ELEMENTWISE = frozenset(
     math.erf math.sin math.cos math.tan math.atan math.absf math.floor math.ceil math.round
     math.roundeven math.trunc math.powf math.fma math.absi math.copysign math.sinh math.cosh
     math.asin math.acos math.atan2 math.cbrt math.erfc math.asinh math.acosh math.atanh
-    math.isnan math.isinf math.isfinite arith.bitcast arith.index_castui
+    math.isnan math.isinf math.isfinite arith.bitcast arith.index_castui arith.fptosi arith.fptoui
     """.split()
 )
 """Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""
@@ -270,7 +270,7 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
 
 def _check_elementwise(op: Operation) -> None:
     """Raises NotVectorizableError for an op that has no form on vectors of its types."""
-    if op.name not in ELEMENTWISE and not _is_narrow_cast(op):
+    if op.name not in ELEMENTWISE:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds = [value.type for value in (*op.operands, *op.results)]
     for kind in kinds:
@@ -355,19 +355,10 @@ def _power(x: SSAValue, power: int, insert: Insert) -> Lane:
     return Lane(result, Kind.VECTOR)
 
 
-def _is_narrow_cast(op: Operation) -> bool:
-    """Whether an op casts f32 to integers so narrow that `irees-expand-math` has a vector form."""
-    if not isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
-        return False
-    out, widest = op.result.type, 32 if isinstance(op, arith.FPToSIOp) else 16
-    narrow = isinstance(out, IntegerType) and out.width.data in (8, 16, 32)
-    return narrow and out.width.data <= widest and isinstance(op.input.type, Float32Type)
-
-
 def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:
-    """Whether an op is a cast between halves and f32, which has a vector form."""
+    """Whether an op is a cast between halves and wider floats, which has a vector form."""
     casts = isinstance(op, arith.ExtFOp | arith.TruncFOp)
-    return casts and any(isinstance(kind, Float32Type) for kind in kinds)
+    return casts and any(isinstance(kind, Float32Type | Float64Type) for kind in kinds)
 
 
 def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:

@@ -55,8 +55,9 @@ ROUNDED = {
     name: f"%w = math.{name} %q : T"
     for name in ("trunc", "floor", "ceil", "round", "roundeven")
 } | {
-    "fptosi": """%i = arith.fptosi %q : T to i64
-    %w = arith.sitofp %i : i64 to T""",
+    f"{cast} i{bits}": f"""%i = arith.{cast} %q : T to i{bits}
+    %w = arith.sitofp %i : i{bits} to T"""
+    for cast in ("fptosi", "fptoui") for bits in (16, 32, 64)
 }  # fmt: skip
 
 

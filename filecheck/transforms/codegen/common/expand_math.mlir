@@ -132,17 +132,6 @@ func.func @angles(%x: vector<8xf32>) -> vector<8xf32> {
   return %y : vector<8xf32>
 }
 
-// A vector is clamped, and its integers are the low bits of a sum with 1.5 * 2^23.
-// CHECK-LABEL: func.func @to_bytes
-// CHECK:         math.trunc %{{.*}} : vector<8xf32>
-// CHECK:         arith.constant dense<1262485504> : vector<8xi32>
-// CHECK-NEXT:    arith.subi
-// CHECK-NEXT:    arith.trunci %{{.*}} : vector<8xi32> to vector<8xi8>
-func.func @to_bytes(%x: vector<8xf32>) -> vector<8xi8> {
-  %y = arith.fptoui %x : vector<8xf32> to vector<8xi8>
-  return %y : vector<8xi8>
-}
-
 // An accumulator that starts from a number stays one.
 // CHECK-LABEL: func.func @largest
 // CHECK:         scf.for %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<8xf32>) {

@@ -27,7 +27,6 @@ stay one call per lane.
 | sinh, cosh | through expm1, exp | 4, 2 |
 | asin, acos, atan, atan2 | odd polynomials (Cephes; minimax) | 4, 2 |
 | asinh, acosh, atanh | through log1p | 2, 2 |
-| fptosi of vectors, to 32 bits and less; fptoui to 16 | the low bits of x + 1.5 * 2^23 | 0 |
 | remf of vectors | x - trunc(x / y) y, fused; libm for quotients above 2^23, 2^52 | 0, 0 |
 | maxnumf, minnumf with a second operand that is not NaN | compare and select | 0 |
 
@@ -86,7 +85,6 @@ from irees.transforms.codegen.common.expand_math.exponentials import (
     tanh,
 )
 from irees.transforms.codegen.common.expand_math.float_facts import is_number
-from irees.transforms.codegen.common.expand_math.integers import to_int
 from irees.transforms.codegen.common.expand_math.logarithms import (
     acosh,
     asinh,
@@ -175,8 +173,6 @@ def expand(op: Operation, able: Abilities) -> SSAValue | None:
         return remainder(op) if able.fuses else None
     if isinstance(op, arith.MaxnumfOp | arith.MinnumfOp):
         return pick(op)
-    if isinstance(op, arith.FPToSIOp | arith.FPToUIOp):
-        return to_int(op)
     if op.name not in (*FORMULAS, *PERIODIC, "math.atan2", "math.powf", "math.fpowi"):
         return None
     kind = op.operands[0].type

@@ -1,0 +1,53 @@
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=fma"},irees-expand-casts' | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-expand-casts' | filecheck %s --check-prefix=GPU
+
+// A vector is clamped, and its integers are the low bits of a sum with 1.5 * 2^23.
+// CHECK-LABEL: func.func @to_bytes
+// CHECK:         math.trunc %{{.*}} : vector<8xf32>
+// CHECK:         arith.constant dense<1262485504> : vector<8xi32>
+// CHECK-NEXT:    arith.subi
+// CHECK-NEXT:    arith.trunci %{{.*}} : vector<8xi32> to vector<8xi8>
+func.func @to_bytes(%x: vector<8xf32>) -> vector<8xi8> {
+  %y = arith.fptoui %x : vector<8xf32> to vector<8xi8>
+  return %y : vector<8xi8>
+}
+
+// A scalar stays: the target casts it.
+// CHECK-LABEL: func.func @scalar
+// CHECK-NEXT:    arith.fptosi %x : f32 to i64
+func.func @scalar(%x: f32) -> i64 {
+  %y = arith.fptosi %x : f32 to i64
+  return %y : i64
+}
+
+// The integers of 64 bits are two halves: each is the low bits of a sum with 1.5 * 2^52.
+// CHECK-LABEL: func.func @longs
+// CHECK:         arith.extf %x : vector<8xf32> to vector<8xf64>
+// CHECK:         arith.constant dense<2.3283064365386963e-10> : vector<8xf64>
+// CHECK:         arith.constant dense<4843621399236968448> : vector<8xi64>
+// CHECK-NEXT:    arith.subi %{{.*}} : vector<8xi64>
+// CHECK:         arith.constant dense<32> : vector<8xi64>
+// CHECK-NEXT:    arith.shli
+// CHECK-NOT:     arith.fptosi
+func.func @longs(%x: vector<8xf32>) -> vector<8xi64> {
+  %y = arith.fptosi %x : vector<8xf32> to vector<8xi64>
+  return %y : vector<8xi64>
+}
+
+// Halves are cast through f32; what is not an f32 gets an odd last bit, so that rounding it again is
+// no tie.
+// CHECK-LABEL: func.func @halves
+// CHECK-NEXT:    arith.extf %x : vector<8xf16> to vector<8xf32>
+// CHECK-NEXT:    arith.extf %{{.*}} : vector<8xf32> to vector<8xf64>
+// CHECK-NEXT:    arith.truncf %y : vector<8xf64> to vector<8xf32>
+// CHECK:         arith.ori
+// CHECK:         arith.bitcast %{{.*}} : vector<8xi32> to vector<8xf32>
+// CHECK-NEXT:    arith.truncf %{{.*}} : vector<8xf32> to vector<8xf16>
+// GPU-LABEL: func.func @halves
+// GPU-NEXT:   arith.extf %x : vector<8xf16> to vector<8xf64>
+// GPU-NEXT:   arith.truncf %y : vector<8xf64> to vector<8xf16>
+func.func @halves(%x: vector<8xf16>, %y: vector<8xf64>) -> (vector<8xf64>, vector<8xf16>) {
+  %a = arith.extf %x : vector<8xf16> to vector<8xf64>
+  %b = arith.truncf %y : vector<8xf64> to vector<8xf16>
+  return %a, %b : vector<8xf64>, vector<8xf16>
+}

@@ -1,0 +1,216 @@
+"""
+Expands casts of floats that processors lack into arithmetic and other casts.
+
+Only AVX-512 casts vectors of floats to integers of 64 bits, and no vector instruction saturates as
+these casts do here. Halves are cast from and to f32 only. What stays is one cast per lane.
+
+| op | method |
+|---|---|
+| fptosi, fptoui of vectors | the low bits of x + 1.5 * 2^23 or 2^52, in one or two parts |
+| extf, truncf between halves and f64 | through f32, rounded to odd |
+
+    %y = arith.fptosi %x : vector<8xf32> to vector<8xi8>
+  =>
+    %n = arith.select (isnan %x), 0.0, %x ; %c = math.trunc (clamp %n, -128.0, 127.0)
+    %i = arith.subi (arith.bitcast (arith.addf %c, 1.5 * 2^23)), 0x4B400000 ; arith.trunci %i
+
+All are exact. On GPUs, whose threads cast scalars, casts between floats stay. MLIR: `arith-expand`.
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    ModuleOp,
+    VectorType,
+    f32,
+    f64,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from irees.dialects.irees_target import target_of
+from irees.transforms.utils.constants import constant_number
+from irees.transforms.utils.formula import Formula
+from irees.transforms.utils.lanes import HALVES
+
+DEEPEST = 8
+"""Maximum length of a chain of ops that is followed."""
+
+ROUNDING = (math.RoundEvenOp, math.RoundOp, math.FloorOp, math.CeilOp, math.TruncOp)
+CLAMPING = (arith.MaximumfOp, arith.MinimumfOp)
+"""The result is NaN if an operand is."""
+EVERYTHING = -python_math.inf, python_math.inf
+
+
+def bounds(value: SSAValue, depth: int = DEEPEST) -> tuple[float, float]:
+    """Returns the least and the largest number that a float may be, where it is not NaN."""
+    known, owner = constant_number(value), value.owner
+    if known is not None:
+        return EVERYTHING if known != known else (known, known)
+    if depth == 0:
+        return EVERYTHING
+    if isinstance(owner, CLAMPING):
+        choose = max if isinstance(owner, arith.MaximumfOp) else min
+        (a, b), (c, d) = (bounds(x, depth - 1) for x in owner.operands)
+        return choose(a, c), choose(b, d)
+    if isinstance(owner, ROUNDING):
+        low, high = bounds(owner.operands[0], depth - 1)
+        whole = -python_math.inf < low and high < python_math.inf
+        return (python_math.floor(low), python_math.ceil(high)) if whole else (low, high)
+    return EVERYTHING
+
+
+def is_whole(value: SSAValue, depth: int = DEEPEST) -> bool:
+    """Whether a float is known to be a whole number, infinite or NaN."""
+    known, owner = constant_number(value), value.owner
+    if known is not None:
+        return known != known or float(known).is_integer()
+    if isinstance(owner, CLAMPING):
+        return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)
+    return isinstance(owner, ROUNDING)
+
+
+@dataclass(frozen=True)
+class Mantissa:
+    """
+    What the mantissa of a float type holds. The bits of a sum with `magic` less those of `magic`
+    are the other addend, for whole numbers of a magnitude up to `small`. `half` bits of an integer
+    as wide as the float are a whole number in this range, and `clipped` are the bits that the type
+    lacks for the largest integers of that width.
+    """
+
+    magic: float
+    bits: int
+    small: int
+    half: int
+    clipped: int
+
+
+F32 = Mantissa(1.5 * 2.0**23, 0x4B400000, (1 << 22) - 1, 16, 8)
+F64 = Mantissa(1.5 * 2.0**52, 0x4338000000000000, (1 << 51) - 1, 32, 11)
+
+
+def has_formula(op: Operation) -> bool:
+    """Whether an op casts a vector of f32 or f64 to integers of 8 to 64 bits."""
+    source, target = (x.type for x in (op.operands[0], op.results[0]))
+    if not isinstance(source, VectorType) or not isinstance(target, VectorType):
+        return False
+    kind = target.element_type
+    whole_bytes = isinstance(kind, IntegerType) and kind.width.data in (8, 16, 32, 64)
+    return whole_bytes and isinstance(source.element_type, Float32Type | Float64Type)
+
+
+def to_int(op: Operation) -> SSAValue | None:
+    """
+    fptosi(x : vector of floats), fptoui  =>  trunc(clamp(x)) as an integer
+
+    A number out of range becomes the nearest integer, NaN becomes 0. Scalars stay. A number that is
+    known to be in range is not clamped again, and one that is known to be whole is not rounded.
+    Integers of 64 bits are computed in f64.
+    """
+    (x,), kind = op.operands, op.results[0].type
+    if not has_formula(op):
+        return None
+    assert isinstance(kind, VectorType)
+    width, signed = kind.element_type.width.data, isinstance(op, arith.FPToSIOp)
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    known, whole = bounds(x), is_whole(x)
+    f = Formula(op)
+    if not f.double and width > 32 and max(-known[0], known[1]) > F32.small:
+        f = Formula(op, element=f64)
+        x = f.insert(arith.ExtFOp(x, f.kind(f64)))
+    has = F64 if f.double else F32
+    number = f.select(f.is_nan(x), f.number(0.0), x)
+    if high > has.small and max(-known[0], known[1]) > has.small:
+        return _resized(f, _large(f, has, number, low, high), kind)
+    low, high = max(low, -has.small), min(high, has.small)
+    inside = number if low <= known[0] and known[1] <= high else f.clamp(number, low, high)
+    return _resized(f, _small(f, has, inside if whole else f.trunc(inside)), kind)
+
+
+def _large(f: Formula, has: Mantissa, number: SSAValue, low: int, high: int) -> SSAValue:
+    """trunc(clamp(number)) in two halves of the integer"""
+    below = float(high + 1 - (1 << has.clipped - (low < 0)))
+    whole = f.trunc(f.clamp(number, low, below))
+    upper = f.trunc(f.mul(whole, 2.0**-has.half))
+    lower = _small(f, has, f.sub(whole, f.mul(upper, 2.0**has.half)))
+    upper = f.int_op(arith.ShLIOp, _small(f, has, upper), f.integer(has.half))
+    largest = f.integer(high if low < 0 else -1)
+    return f.select(f.less(f.number(below), number), largest, f.int_op(arith.AddiOp, upper, lower))
+
+
+def _small(f: Formula, has: Mantissa, whole: SSAValue) -> SSAValue:
+    """whole  =>  bits(whole + magic) - bits(magic), for magnitudes up to `has.small`"""
+    return f.int_op(arith.SubiOp, f.bits(f.add(whole, has.magic)), f.integer(has.bits))
+
+
+def _resized(f: Formula, number: SSAValue, kind: VectorType) -> SSAValue:
+    """A signed integer as wide as the floats, in the bits of another type."""
+    have, want = (x.element_type.width.data for x in (number.type, kind))
+    if have == want:
+        return number
+    return f.insert((arith.TruncIOp if want < have else arith.ExtSIOp)(number, kind))
+
+
+def cast_half(op: Operation) -> SSAValue | None:
+    """
+    extf(x : f16 or bf16) : f64  =>  extf(extf(x) : f32)
+    truncf(x : f64) : f16  =>  truncf(odd(x) : f32)
+    truncf(x : f64) : bf16  =>  truncf(truncf(x) : f32)
+
+    Processors convert halves from and to f32. odd(x) is x if that is an f32, else the neighbour
+    whose last bit is 1: rounded again, it gives what x rounded once does (Boldo and Melquiond,
+    "Emulation of a FMA and correctly rounded sums", 2008). bf16 is rounded twice, as in PyTorch.
+    """
+    x, kind, f = op.operands[0], op.results[0].type, Formula(op, element=f32)
+    ends = [v.element_type if isinstance(v, VectorType) else v for v in (x.type, kind)]
+    if not isinstance(ends[op.name == "arith.extf"], Float64Type):
+        return None
+    if isinstance(op, arith.ExtFOp):
+        wide = isinstance(ends[0], HALVES)
+        return (
+            f.insert(arith.ExtFOp(f.insert(arith.ExtFOp(x, f.kind(f32))), kind)) if wide else None
+        )
+    if not isinstance(ends[1], HALVES):
+        return None
+    near = f.insert(arith.TruncFOp(x, f.kind(f32)))
+    odd = _odd(f, Formula(op), x, near) if isinstance(ends[1], Float16Type) else near
+    return f.insert(arith.TruncFOp(odd, kind))
+
+
+def _odd(f: Formula, double: Formula, x: SSAValue, near: SSAValue) -> SSAValue:
+    """x : f64 as an f32, rounded to odd; `near` is x, rounded to nearest."""
+    back, bits, one = f.insert(arith.ExtFOp(near, x.type)), f.bits(near), f.integer(1)
+    sizes = [double.absolute(v) for v in (x, back)]
+    odd = f.int_op(arith.OrIOp, bits, one)
+    below = f.int_op(arith.OrIOp, f.int_op(arith.SubiOp, bits, one), one)
+    beyond, short = double.less(*sizes), double.less(*sizes[::-1])
+    return f.from_bits(f.select(beyond, below, f.select(short, odd, bits)))
+
+
+@dataclass(frozen=True)
+class ExpandCastsPass(ModulePass):
+    """Expands casts between floats, and of vectors of floats to integers."""
+
+    name = "irees-expand-casts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        on_gpu = target_of(op).gpu is not None
+        for inner in list(op.walk()):
+            result = None
+            if isinstance(inner, arith.FPToSIOp | arith.FPToUIOp):
+                result = to_int(inner)
+            elif isinstance(inner, arith.ExtFOp | arith.TruncFOp) and not on_gpu:
+                result = cast_half(inner)
+            if result is not None:
+                Rewriter.replace_op(inner, [], [result])
