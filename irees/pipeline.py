@@ -134,8 +134,8 @@ CPU_CODEGEN = """
     cpu-lower-scatters lower-linalg-ext-to-loops lower-contractions pack-panels
     lower-micro-kernels vectorize-shuffled-ops vectorize-structured-ops lower-gather
     erase-unread-buffers expand-casts expand-math pipeline-workgroups interleave-chains
-    use-nontemporal-stores prefetch-next-tiles prefetch-outputs prefetch-streams
-    cpu-check-resource-usage
+    lower-vector-reductions use-nontemporal-stores prefetch-next-tiles prefetch-outputs
+    prefetch-streams cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
@@ -145,7 +145,7 @@ GPU_CODEGEN = """
     lower-linalg-ext-to-loops gpu-use-bulk-copies gpu-stream-k gpu-lower-warpgroup-contractions
     gpu-lower-contractions gpu-lower-reductions gpu-lower-transposes gpu-distribute-to-threads
     gpu-replicate-scalars gpu-eliminate-barriers erase-unread-buffers gpu-infer-memory-space
-    lower-gather expand-casts expand-math gpu-check-resource-usage
+    lower-gather expand-casts expand-math lower-vector-reductions gpu-check-resource-usage
 """
 """Kernels on buffers become loops over workgroups, and those loops over threads."""
 

@@ -180,6 +180,14 @@ def int_literal(value: int, kind: Attribute) -> str:
     return f"INT64_C({value})"
 
 
+def _lane_literal(value: float, lane: Attribute) -> str:
+    """A lane of a vector; one of a mask is -1."""
+    if is_float(lane):
+        return float_literal(value, lane)
+    text = int_literal(int(value), lane)
+    return f"-({text})" if is_bool(lane) else text
+
+
 def constant(op: arith.ConstantOp | complex.ConstantOp) -> str:
     """The C of a constant of scalar or vector type. Raises UnsupportedError."""
     if isinstance(op, complex.ConstantOp):
@@ -190,23 +198,11 @@ def constant(op: arith.ConstantOp | complex.ConstantOp) -> str:
         return int_literal(value.value.data, value.type)
     if isinstance(value, FloatAttr):
         return float_literal(value.value.data, value.type)
-    if (
-        isinstance(value, DenseIntOrFPElementsAttr)
-        and isinstance(kind, VectorType)
-        and value.is_splat()
-    ):
-        lane = element(kind)
-        data = value.get_values()[0]
-        text = float_literal(data, lane) if is_float(lane) else int_literal(int(data), lane)
-        if is_bool(lane):
-            text = f"-({text})"
-        return f"{c_type(kind)}_splat({text})"
     if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(kind, VectorType):
-        lane = element(kind)
-        texts = [
-            float_literal(v, lane) if is_float(lane) else int_literal(int(v), lane)
-            for v in value.get_values()
-        ]
+        same, values = value.is_splat(), value.get_values()
+        texts = [_lane_literal(v, element(kind)) for v in (values[:1] if same else values)]
+        if same:
+            return f"{c_type(kind)}_splat({texts[0]})"
         return f"IREES_LITERAL({c_type(kind)}, {', '.join(texts)})"
     raise UnsupportedError("only scalar and vector constants have a C form", op=op)
 

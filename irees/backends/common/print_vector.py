@@ -119,7 +119,8 @@ def _bitcast(p: Printer, op: Operation) -> None:
 def _extract(p: Printer, op: Operation) -> None:
     assert isinstance(op, vector.ExtractOp)
     position = mixed(p, op.static_position.get_values(), op.dynamic_position)
-    p.define(op.result, f"{p.name(op.vector)}[{position[0]}]")
+    lane = f"{p.name(op.vector)}[{position[0]}]"
+    p.define(op.result, f"{lane} & 1" if is_bool(element(op.vector.type)) else lane)
 
 
 @handles("vector.insert")
@@ -128,7 +129,8 @@ def _insert(p: Printer, op: Operation) -> None:
     position = mixed(p, op.static_position.get_values(), op.dynamic_position)
     name = p.fresh()
     p.line(f"{p.expressions.type(op.result.type)} {name} = {p.name(op.dest)};")
-    p.line(f"{name}[{position[0]}] = {p.name(op.source)};")
+    minus = "-" if is_bool(element(op.dest.type)) else ""
+    p.line(f"{name}[{position[0]}] = {minus}{p.name(op.source)};")
     p.names[op.result] = name
 
 

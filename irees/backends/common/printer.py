@@ -265,6 +265,10 @@ class Printer:
         around, self.current = self.current, op
         try:
             self._op(op)
+        except UnsupportedError as error:
+            if error.location is not None:
+                raise
+            raise UnsupportedError(error.message, op=op, hint=error.hint) from error
         finally:
             self.current = around
 

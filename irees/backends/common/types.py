@@ -97,9 +97,14 @@ def size_of(kind: Attribute) -> int:
 
 
 def vector(kind: VectorType) -> str:
-    """C type of a 1-D vector."""
-    element = kind.element_type
-    lanes = kind.get_shape()[0]
+    """C type of a vector of one dim. Raises UnsupportedError unless it has 2^n lanes."""
+    element, shape = kind.element_type, kind.get_shape()
+    lanes = shape[0] if len(shape) == 1 else 0
+    if lanes < 1 or lanes & (lanes - 1):
+        raise UnsupportedError(
+            f"{kind} has no type in C",
+            hint="use vectors of one dim, whose size is a power of two",
+        )
     return vector_name("i32" if is_bool(element) else short(element), lanes)
 
 

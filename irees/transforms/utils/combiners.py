@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -28,6 +35,26 @@ COMBINERS = {
 }
 """Associative, commutative combiners => their `vector.reduction` kind."""
 
+
+FLOATS = (
+    arith.AddfOp,
+    arith.MulfOp,
+    arith.MaximumfOp,
+    arith.MinimumfOp,
+    arith.MaxnumfOp,
+    arith.MinnumfOp,
+)
+INTEGERS = (
+    arith.AddiOp,
+    arith.MuliOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+    arith.MaxUIOp,
+    arith.MinUIOp,
+    arith.AndIOp,
+    arith.OrIOp,
+    arith.XOrIOp,
+)
 
 IDEMPOTENT = frozenset(
     """
@@ -71,6 +98,14 @@ def combine(combiner: Operation, lhs: SSAValue, rhs: SSAValue) -> Operation:
         properties=dict(combiner.properties),
         attributes=dict(combiner.attributes),
     )
+
+
+def of_kind(kind: str, lhs: SSAValue, rhs: SSAValue) -> Operation:
+    """Returns the combiner of a `vector.reduction` kind on two scalars or vectors, not inserted."""
+    element = lhs.type.element_type if isinstance(lhs.type, VectorType) else lhs.type
+    group = FLOATS if isinstance(element, AnyFloat) else INTEGERS
+    found = next(each for each in group if COMBINERS[each.name] == kind)
+    return found(lhs, rhs)
 
 
 def neutral_element(combiner: Operation) -> arith.ConstantOp:

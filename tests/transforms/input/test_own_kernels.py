@@ -352,3 +352,71 @@ def test_a_masked_load_is_refused_by_name():
 }}"""
     with pytest.raises(UnsupportedError, match=r"vector\.(create_mask|maskedload)"):
         irees.compile(text)
+
+
+LANES = {
+    "a mask of some lanes": (
+        """%m = arith.constant dense<[true, false, false, true, true, false, true, false]> : vector<8xi1>
+  %y = arith.select %m, %x, %z : vector<8xi1>, vector<8xf32>""",
+        lambda x: np.where([1, 0, 0, 1, 1, 0, 1, 0], x, 0),
+    ),
+    "a lane of a mask": (
+        """%p = arith.cmpf ogt, %x, %z : vector<8xf32>
+  %l = vector.extract %p[1] : i1 from vector<8xi1>
+  %w = arith.extui %l : i1 to i32
+  %f = arith.uitofp %w : i32 to f32
+  %y = vector.broadcast %f : f32 to vector<8xf32>""",
+        lambda x: np.full(8, x[1] > 0),
+    ),
+    "a lane put into a mask": (
+        """%p = arith.cmpf ogt, %x, %z : vector<8xf32>
+  %true = arith.constant true
+  %q = vector.insert %true, %p[0] : i1 into vector<8xi1>
+  %y = arith.select %q, %x, %z : vector<8xi1>, vector<8xf32>""",
+        lambda x: np.where((x > 0) | (np.arange(8) == 0), x, 0),
+    ),
+    "a sum with an accumulator": (
+        """%acc = arith.constant 100.0 : f32
+  %s = vector.reduction <add>, %x, %acc : vector<8xf32> into f32
+  %y = vector.broadcast %s : f32 to vector<8xf32>""",
+        lambda x: np.full(8, x.sum() + 100),
+    ),
+    "all lanes of a mask": (
+        """%p = arith.cmpf one, %x, %z : vector<8xf32>
+  %s = vector.reduction <and>, %p : vector<8xi1> into i1
+  %y0 = arith.uitofp %s : i1 to f32
+  %y = vector.broadcast %y0 : f32 to vector<8xf32>""",
+        lambda x: np.full(8, (x != 0).all()),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", LANES)
+def test_lanes(name, target):
+    """A lane of a mask is -1 where it is set, a bool is 1."""
+    ops, want = LANES[name]
+    text = f"""func.func @main(%a: memref<8xf32>, %b: memref<8xf32>) {{{HEAD}
+  %z = arith.constant dense<0.0> : vector<8xf32>
+  %x = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  {ops}
+  vector.store %y, %b[%c0] : memref<8xf32>, vector<8xf32>
+  return
+}}"""
+    x = np.array([-3, 5, 1, -2, 4, 8, -6, 7], np.float32)
+    got = run(text, target, x, np.zeros(8, np.float32))[1]
+    np.testing.assert_array_equal(got, want(x).astype(np.float32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
+@pytest.mark.parametrize("shape", ["3", "2x4"])
+def test_a_vector_without_a_type_in_c_is_refused(shape, target):
+    text = f"""func.func @main(%a: memref<2x8xf32>, %b: memref<2x8xf32>) {{
+  %c0 = arith.constant 0 : index
+  %x = vector.load %a[%c0, %c0] : memref<2x8xf32>, vector<{shape}xf32>
+  vector.store %x, %b[%c0, %c0] : memref<2x8xf32>, vector<{shape}xf32>
+  return
+}}"""
+    with pytest.raises(UnsupportedError, match=f"vector<{shape}xf32>") as info:
+        irees.compile(text, target=target)
+    assert info.value.location is not None

@@ -1,14 +1,15 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-vectorize-structured-ops' | filecheck %s
 
-// Eight points at a time, then four in a shorter vector, then one.
+// Eight points at a time; the last eight overlap with those before.
 // CHECK-LABEL: func.func @elementwise
 // CHECK:         %[[MAIN:.*]] = arith.constant 1000 : index
 // CHECK:         scf.for %[[I:.*]] = %{{.*}} to %[[MAIN]] step
 // CHECK-NEXT:      %[[X:.*]] = vector.load %x[%[[I]]] : memref<1005xf32>, vector<8xf32>
 // CHECK-NEXT:      %[[Y:.*]] = arith.negf %[[X]] : vector<8xf32>
 // CHECK-NEXT:      vector.store %[[Y]], %y[%[[I]]] : memref<1005xf32>, vector<8xf32>
-// CHECK:         vector.load %x[%{{.*}}] : memref<1005xf32>, vector<4xf32>
-// CHECK:         memref.load %x[%{{.*}}] : memref<1005xf32>
+// CHECK:         %[[LAST:.*]] = arith.constant 997 : index
+// CHECK-NEXT:    vector.load %x[%[[LAST]]] : memref<1005xf32>, vector<8xf32>
+// CHECK-NOT:     memref.load
 func.func @elementwise(%x: memref<1005xf32>, %y: memref<1005xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<1005xf32>) outs(%y : memref<1005xf32>) {
   ^bb0(%a: f32, %o: f32):
@@ -206,6 +207,20 @@ func.func @no_gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>)
     %i = arith.index_cast %n : i32 to index
     %s = memref.load %t[%i] : memref<64xf32>
     linalg.yield %s : f32
+  }
+  return
+}
+
+// Three elements fill no vector of eight lanes, but one of two.
+// CHECK-LABEL: func.func @short
+// CHECK:         vector.load %x[%{{.*}}] : memref<3xf32>, vector<2xf32>
+// CHECK-NOT:     vector<8xf32>
+// CHECK:         memref.load %x[%{{.*}}] : memref<3xf32>
+func.func @short(%x: memref<3xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<3xf32>) outs(%y : memref<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.maximumf %o, %a : f32
+    linalg.yield %c : f32
   }
   return
 }

@@ -208,3 +208,35 @@ func.func @powers(%x: memref<64xf32>, %y: memref<64xf32>) {
   }
   return
 }
+
+// What is updated in place is not updated twice: four points, then one.
+// CHECK-LABEL: func.func @in_place
+// CHECK:         vector.load %y[%{{.*}}] : memref<13xf32>, vector<8xf32>
+// CHECK:         vector.load %y[%{{.*}}] : memref<13xf32>, vector<4xf32>
+// CHECK:         memref.load %y[%{{.*}}] : memref<13xf32>
+func.func @in_place(%y: memref<13xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y : memref<13xf32>) outs(%y : memref<13xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}
+
+// The last vector of a sum adds its last five lanes only.
+// CHECK-LABEL: func.func @sum
+// CHECK:         scf.for
+// CHECK:         scf.yield
+// CHECK:         %[[X:.*]] = vector.load %x[%{{.*}}] : memref<13xf32>, vector<8xf32>
+// CHECK-NEXT:    %[[S:.*]] = arith.addf %[[ACC:.*]], %[[X]] : vector<8xf32>
+// CHECK-NEXT:    %[[M:.*]] = arith.constant dense<[false, false, false, true, true, true, true, true]> : vector<8xi1>
+// CHECK-NEXT:    %[[R:.*]] = arith.select %[[M]], %[[S]], %[[ACC]] : vector<8xi1>, vector<8xf32>
+// CHECK-NEXT:    vector.reduction <add>, %[[R]] : vector<8xf32> into f32
+func.func @sum(%x: memref<13xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<13xf32>) outs(%y : memref<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.addf %o, %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}

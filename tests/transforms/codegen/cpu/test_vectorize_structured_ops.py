@@ -114,6 +114,67 @@ def test_reductions(element):
     assert not wrong
 
 
+LENGTHS = (3, 7, 12, 21, 31, 77)
+"""Static lengths of rows: below a vector, between two of them, and with a remainder of several."""
+
+
+@cache
+def rows_of(element: str):
+    text = ""
+    for combiner in combiners(element):
+        for size in LENGTHS:
+            one = reduction(f"{combiner[6:]}_{size}", combiner, element, "rows")
+            text += one.replace(f"tensor<?x?x{element}>", f"tensor<?x{size}x{element}>")
+    return irees.compile(text)
+
+
+@pytest.mark.parametrize("element", DTYPES)
+def test_rows_of_static_length(element):
+    """The last vector of a row overlaps with the one before."""
+    wrong = []
+    for combiner in combiners(element):
+        for size in LENGTHS:
+            x = values(element, (5, size), size, combiner == "arith.mulf")
+            init = values(element, (5,), size + 1, combiner == "arith.mulf")
+            got = rows_of(element).functions[f"{combiner[6:]}_{size}"](x, init)
+            if not np.array_equal(got, expected(combiner, x, init, 1), equal_nan=True):
+                wrong.append((combiner, size))
+    assert not wrong
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+@pytest.mark.parametrize("fp", ["default", "strict"])
+def test_updates_of_static_length(size, fp):
+    """An update in place is done once: its last vector overlaps with none."""
+    text = f"""
+func.func @main(%x: tensor<3x{size}xf32>, %y: tensor<3x{size}xf32>)
+    -> (tensor<3x{size}xf32>, tensor<3xf32>) {{
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  %u = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%x : tensor<3x{size}xf32>) outs(%y : tensor<3x{size}xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  }} -> tensor<3x{size}xf32>
+  %n = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%u : tensor<3x{size}xf32>) outs(%f : tensor<3xf32>) {{
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  }} -> tensor<3xf32>
+  return %u, %n : tensor<3x{size}xf32>, tensor<3xf32>
+}}"""
+    program = irees.compile(text, fp=fp)
+    x, y = (values("f32", (3, size), seed, True) for seed in (1, 2))
+    sums, rows = program(x, y.copy())
+    np.testing.assert_array_equal(sums, x + y)
+    np.testing.assert_array_equal(rows, (x + y).sum(1))
+
+
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_reductions_of_special_values(element):
     wrong = []

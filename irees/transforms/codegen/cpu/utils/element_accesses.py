@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
@@ -31,6 +32,7 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.structured import (
     linear_form,
     loop_sources,
+    static_ranges,
 )
 
 
@@ -97,6 +99,13 @@ class ElementAccesses(OperandAccesses):
         varying = [v for v in used if v not in same and moves_in_lanes(v.type)]
         widths = [max(lane_bytes(v.type), inner_bytes(v.owner)) for v in varying]
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def fit_lanes(self, axis: int) -> bool:
+        """Halves the lanes until a loop of static length fills them; whether there is a vector."""
+        length = static_ranges(self.op)[axis]
+        while length != DYNAMIC_INDEX and self.lanes > length:
+            self.lanes //= 2
+        return self.lanes > 1
 
     def trip_counts(self, builder: IndexBuilder) -> list[Size]:
         """Returns the trip count of each loop, a dim of an operand."""

@@ -4,13 +4,15 @@ Lowers structured ops on buffers to loops, vectorized along one of them.
 Parallel loops are outermost; reduction loops are inside, with their accumulators in registers. One
 loop is vectorized with the N lanes of a register: a parallel loop along which the output is
 contiguous, else a reduction loop along which the inputs are contiguous, with several accumulators
-that are combined at the end. The epilogue of that loop uses shorter vectors if its length is
-static, else it is scalar.
+that are combined at the end. The epilogue of that loop is one vector that ends at the last element,
+if the length is static: it computes some elements again, and a reduction ignores these lanes. What
+may not be computed again, such as an update in place, has an epilogue of shorter vectors; one of
+dynamic length is scalar. A reduction of fewer elements than a vector has lanes uses shorter ones.
 
-    linalg.generic ins(%x : memref<1000xf32>) outs(%y : memref<1000xf32>) { negf }
+    linalg.generic ins(%x : memref<1005xf32>) outs(%y : memref<1005xf32>) { negf }
   =>
     scf.for %i = 0 to 992 step 16 { %v = vector.load %x[%i] ; vector.store negf(%v), %y[%i] }
-    scf.for %i = 992 to 1000 { ... scalar ... }
+    %v = vector.load %x[989] ; vector.store negf(%v), %y[989]
 
 Columns are reduced in panels of a few rows, with the results in memory in between: rows are read
 along their length, as prefetchers expect, and additions to different columns overlap. Of few

@@ -113,7 +113,10 @@ class Nest(ElementAccesses):
                     reasons.append("fp=strict keeps the order of a reduction")
                     continue
                 self.take(axis)
-                return
+                if self.fit_lanes(axis):
+                    return
+                self.axis = None
+                reasons.append(f"loop {axis} is shorter than a vector")
         raise NotVectorizableError("; ".join(reasons) or "no loop is contiguous")
 
     def _moving(self) -> set[int]:
@@ -423,14 +426,27 @@ class Nest(ElementAccesses):
     def _rest(
         self, loop: int, start: int, size: int, ivs: dict[int, Size], at: IndexBuilder
     ) -> None:
-        """Emits the static epilogue with vectors of half as many lanes each time."""
+        """
+        Emits the static epilogue: a vector that ends at the last element and computes some elements
+        again, or vectors of half as many lanes each time.
+        """
         lanes = self.lanes // 2
+        if start > 0 and (size - start).bit_count() > 1 and self.may_repeat():
+            self._point({**ivs, loop: size - self.lanes}, at, lanes=self.lanes)
+            return
         while start < size:
             if start + lanes <= size:
                 self._point({**ivs, loop: start}, at, lanes=lanes)
                 start += lanes
             else:
                 lanes //= 2
+
+    def may_repeat(self) -> bool:
+        """Whether elements may be computed and stored again: nothing that is written is read."""
+        written = {root(o) for o in self.op.outputs}
+        inits = self.block.args[self.inputs :]
+        read = [*self.op.inputs, *(b for o in self.block.ops if (b := loaded(o)) is not None)]
+        return not any(a.uses for a in inits) and not written & set(map(root, read))
 
     def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Hoists invariants out of the innermost loops."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i1
 from xdsl.ir import Operation, SSAValue
 
 from irees.targets.cpu import CPU
@@ -37,9 +37,12 @@ def reduce_lanes(
     """
     found = nest.combiners()
     assert found is not None
+    assert nest.axis is not None
     combiners = found * len(places)
     lanes, width = nest.lanes, len(accs)
-    many = max(CPU.accumulators // len(places), CPU.least_accumulators)
+    many, size = max(CPU.accumulators // len(places), CPU.least_accumulators), nest.sizes[nest.axis]
+    if isinstance(size, int):
+        many = min(many, size // lanes)
     neutral = further_accumulators(combiners, accs, lanes, at)
     carried = [*(neutral * many), *accs]
     carried = _reduce_rows(nest, nest.reduction[:-1], carried, places, at)
@@ -125,7 +128,26 @@ def _reduce_rows(
     if not (isinstance(main, int) and main == many):
         body, iv, inner = for_loop(at, many, main, lanes, vectors[:width])
         vectors = [*body(points(body.arguments, iv, inner, lanes)), *vectors[width:]]
-    if not (isinstance(main, int) and main == size):
+    repeats = nest.before is None or nest.before.may_repeat()
+    if isinstance(main, int) and isinstance(size, int) and size - main > 1 and repeats:
+        found = points(vectors[:width], size - lanes, at, lanes)
+        vectors[:width] = _last_lanes(size - main, found, vectors[:width], lanes, at)
+    elif not (isinstance(main, int) and main == size):
         body, iv, inner = for_loop(at, main, size, 1, scalars)
         scalars = body(points(body.arguments, iv, inner, 1))
     return [*vectors, *scalars]
+
+
+def _last_lanes(
+    count: int,
+    values: Sequence[SSAValue],
+    before: Sequence[SSAValue],
+    lanes: int,
+    at: IndexBuilder,
+) -> list[SSAValue]:
+    """The last lanes of some accumulators, and the others as they were before."""
+    chosen = [lane >= lanes - count for lane in range(lanes)]
+    data = DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), chosen)
+    mask = at.insert(arith.ConstantOp(data)).results[0]
+    pairs = zip(values, before, strict=True)
+    return [at.insert(arith.SelectOp(mask, *pair)).results[0] for pair in pairs]
