@@ -105,13 +105,24 @@ IREES_INLINE int64_t irees_after(int64_t place, int64_t bytes, int64_t line) {
 #define v8f64_min(a, b) ((v8f64)__builtin_ia32_minpd512_mask(a, b, a, (char)-1, 4))
 #endif
 #ifdef __AVX512F__
-/* The range instructions order zeros but drop NaNs; a + b restores them. */
-#define IREES_RANGE_v16f32(a, b, which) __extension__({ v16f32 a_ = (a), b_ = (b), r_ = \
-  (v16f32)__builtin_ia32_rangeps512_mask(a_, b_, which, a_, (short)-1, 4); \
-  v16f32_mask m_ = (a_ != a_) | (b_ != b_); IREES_SELECT(v16f32, v16f32_mask, m_, a_ + b_, r_); })
 #ifdef __AVX512DQ__
-#define v16f32_maximum(a, b) IREES_RANGE_v16f32(a, b, 5)
-#define v16f32_minimum(a, b) IREES_RANGE_v16f32(a, b, 4)
+/* The range instructions order zeros but drop NaNs; a + b restores them, in lanes where a compare
+   finds a NaN. */
+#ifdef __clang__
+#define IREES_ADD_IN_ps(m, a, b, r) __builtin_ia32_selectps_512(m, a + b, r)
+#define IREES_ADD_IN_pd(m, a, b, r) __builtin_ia32_selectpd_512(m, a + b, r)
+#else
+#define IREES_ADD_IN_ps(m, a, b, r) __builtin_ia32_addps512_mask(a, b, r, m, 4)
+#define IREES_ADD_IN_pd(m, a, b, r) __builtin_ia32_addpd512_mask(a, b, r, m, 4)
+#endif
+#define IREES_RANGE(V, KIND, MASK, a, b, which) __extension__({ V a_ = (a), b_ = (b);       \
+  V r_ = (V)__builtin_ia32_range##KIND##512_mask(a_, b_, which, a_, (MASK)-1, 4);           \
+  MASK m_ = (MASK)__builtin_ia32_cmp##KIND##512_mask(a_, b_, 3, (MASK)-1, 4);               \
+  (V)IREES_ADD_IN_##KIND(m_, a_, b_, r_); })
+#define v16f32_maximum(a, b) IREES_RANGE(v16f32, ps, short, a, b, 5)
+#define v16f32_minimum(a, b) IREES_RANGE(v16f32, ps, short, a, b, 4)
+#define v8f64_maximum(a, b) IREES_RANGE(v8f64, pd, char, a, b, 5)
+#define v8f64_minimum(a, b) IREES_RANGE(v8f64, pd, char, a, b, 4)
 #endif
 #define v16f32_ldexp(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))
 #define v16f32_scalef(x, n) ((v16f32)__builtin_ia32_scalefps512_mask(x, n, x, (short)-1, 4))

@@ -160,6 +160,10 @@ class IndexBuilder:
             return max(a, b)
         return self._binary(arith.MaxSIOp, a, b)
 
+    def at_least(self, a: Size, b: Size) -> SSAValue:
+        """a >= b, as i1"""
+        return self._binary(lambda x, y: arith.CmpiOp(x, y, "sge"), a, b)
+
     def product(self, sizes: Sequence[Size]) -> Size:
         """Returns the product of all sizes."""
         result: Size = prod(s for s in sizes if isinstance(s, int))

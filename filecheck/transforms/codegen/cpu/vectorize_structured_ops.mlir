@@ -224,3 +224,22 @@ func.func @short(%x: memref<3xf32>, %y: memref<f32>) {
   }
   return
 }
+
+// At run time, the last eight points are computed if there are as many, and no multiple of eight.
+// CHECK-LABEL: func.func @dynamic
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[MAIN:.*]] step
+// CHECK:         %[[SEVERAL:.*]] = arith.cmpi sge, %[[N:.*]], %{{.*}} : index
+// CHECK-NEXT:    scf.if %[[SEVERAL]] {
+// CHECK:           scf.for %{{.*}} = %[[MAIN]] to %[[N]] step
+// CHECK:             %[[LAST:.*]] = arith.subi %[[N]], %{{.*}} : index
+// CHECK-NEXT:        vector.load %x[%[[LAST]]] : memref<?xf32>, vector<8xf32>
+// CHECK:         } else {
+// CHECK:             memref.load %x
+func.func @dynamic(%x: memref<?xf32>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}

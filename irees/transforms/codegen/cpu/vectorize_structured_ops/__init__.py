@@ -4,10 +4,11 @@ Lowers structured ops on buffers to loops, vectorized along one of them.
 Parallel loops are outermost; reduction loops are inside, with their accumulators in registers. One
 loop is vectorized with the N lanes of a register: a parallel loop along which the output is
 contiguous, else a reduction loop along which the inputs are contiguous, with several accumulators
-that are combined at the end. The epilogue of that loop is one vector that ends at the last element,
-if the length is static: it computes some elements again, and a reduction ignores these lanes. What
-may not be computed again, such as an update in place, has an epilogue of shorter vectors; one of
-dynamic length is scalar. A reduction of fewer elements than a vector has lanes uses shorter ones.
+that are combined at the end. The epilogue of that loop is one vector that ends at the last element:
+it computes some elements again, and a reduction ignores these lanes. What may not be computed
+again, such as an update in place, has an epilogue of shorter vectors, or a scalar one if the length
+is dynamic, as have loops that turn out to be shorter than a vector. A reduction of fewer elements
+than a vector has lanes uses shorter ones.
 
     linalg.generic ins(%x : memref<1005xf32>) outs(%y : memref<1005xf32>) { negf }
   =>

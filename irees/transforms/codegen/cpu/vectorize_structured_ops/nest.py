@@ -43,7 +43,7 @@ from irees.transforms.utils.lanes import (
     lane_bytes,
     materialize,
 )
-from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, remainder, upper_bound
 from irees.transforms.utils.structured import (
     writes_along_reduction,
@@ -399,7 +399,21 @@ class Nest(ElementAccesses):
         if isinstance(main, int) and isinstance(size, int):
             self._rest(loop, main, size, ivs, at)
             return
-        body, iv, inner = for_loop(at, main, size, 1)
+        if not self.may_repeat():
+            self._ones(loop, main, size, ivs, at)
+            return
+        close, several, few = if_both(at, at.at_least(size, self.lanes))
+        body, _, inner = for_loop(several, main, size, self.lanes)
+        self._point({**ivs, loop: inner.sub(size, self.lanes)}, inner, lanes=self.lanes)
+        body()
+        self._ones(loop, main, size, ivs, few)
+        close()
+
+    def _ones(
+        self, loop: int, start: Size, stop: Size, ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """Emits iterations one by one."""
+        body, iv, inner = for_loop(at, start, stop, 1)
         self._point({**ivs, loop: iv}, inner, lanes=1)
         body()
 

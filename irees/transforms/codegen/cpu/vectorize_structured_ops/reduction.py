@@ -5,11 +5,11 @@ Part of `irees-vectorize-structured-ops`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i1
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i1, i32
 from xdsl.ir import Operation, SSAValue
 
 from irees.targets.cpu import CPU
@@ -20,7 +20,7 @@ from irees.transforms.utils.combiners import (
     neutral_element,
 )
 from irees.transforms.utils.lanes import Kind, Lane, materialize, vector_of
-from irees.transforms.utils.loops import for_loop
+from irees.transforms.utils.loops import for_loop, if_values
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
 if TYPE_CHECKING:
@@ -128,26 +128,66 @@ def _reduce_rows(
     if not (isinstance(main, int) and main == many):
         body, iv, inner = for_loop(at, many, main, lanes, vectors[:width])
         vectors = [*body(points(body.arguments, iv, inner, lanes)), *vectors[width:]]
-    repeats = nest.before is None or nest.before.may_repeat()
-    if isinstance(main, int) and isinstance(size, int) and size - main > 1 and repeats:
-        found = points(vectors[:width], size - lanes, at, lanes)
-        vectors[:width] = _last_lanes(size - main, found, vectors[:width], lanes, at)
-    elif not (isinstance(main, int) and main == size):
-        body, iv, inner = for_loop(at, main, size, 1, scalars)
-        scalars = body(points(body.arguments, iv, inner, 1))
-    return [*vectors, *scalars]
+    if isinstance(main, int) and main == size:
+        return [*vectors, *scalars]
+    changed = _epilogue(nest, points, [*vectors[:width], *scalars], main, at)
+    return [*changed[:width], *vectors[width:], *changed[width:]]
 
 
-def _last_lanes(
-    count: int,
-    values: Sequence[SSAValue],
-    before: Sequence[SSAValue],
-    lanes: int,
-    at: IndexBuilder,
+Points = Callable[[Sequence[SSAValue], Size, IndexBuilder, int], list[SSAValue]]
+"""Adds the elements from a place on, in so many lanes, to the accumulators."""
+
+
+def _epilogue(
+    nest: Nest, points: Points, carried: Sequence[SSAValue], main: Size, at: IndexBuilder
 ) -> list[SSAValue]:
-    """The last lanes of some accumulators, and the others as they were before."""
+    """
+    Adds the elements from `main` on to the vectors or to the scalars, the halves of `carried`: in a
+    vector that ends at the last element if there are several, else one by one.
+    """
+    assert nest.axis is not None
+    lanes, size, half = nest.lanes, nest.sizes[nest.axis], len(carried) // 2
+    vectors, scalars = carried[:half], carried[half:]
+
+    def ones(b: IndexBuilder) -> list[SSAValue]:
+        body, iv, inner = for_loop(b, main, size, 1, scalars)
+        return body(points(body.arguments, iv, inner, 1))
+
+    static = isinstance(main, int) and isinstance(size, int)
+    repeats = nest.before is None or nest.before.may_repeat()
+    if not repeats or (static and size - main == 1):
+        return [*vectors, *ones(at)]
+    if static:
+        found = points(vectors, size - lanes, at, lanes)
+        return [*_chosen(_last(lanes, size - main, at), found, vectors, at), *scalars]
+    close, several, few = if_values(at, at.at_least(size, lanes), [v.type for v in carried])
+    body, _, inner = for_loop(several, main, size, lanes, vectors)
+    found = points(body.arguments, inner.sub(size, lanes), inner, lanes)
+    mask = _last_of(lanes, inner.sub(size, main), inner)
+    last = body(_chosen(mask, found, body.arguments, inner))
+    return close([*last, *scalars], [*vectors, *ones(few)])
+
+
+def _last(lanes: int, count: int, at: IndexBuilder) -> SSAValue:
+    """A mask of the last `count` lanes."""
     chosen = [lane >= lanes - count for lane in range(lanes)]
     data = DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), chosen)
-    mask = at.insert(arith.ConstantOp(data)).results[0]
+    return at.insert(arith.ConstantOp(data)).results[0]
+
+
+def _last_of(lanes: int, count: Size, at: IndexBuilder) -> SSAValue:
+    """A mask of the last `count` lanes, a number that is not known."""
+    kind = vector_of(i32, lanes)
+    numbers = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))
+    first = at.insert(arith.IndexCastOp(at.value(at.sub(lanes, count)), i32)).results[0]
+    splat = at.insert(vector.BroadcastOp(first, kind)).results[0]
+    lane = at.insert(arith.ConstantOp(numbers)).results[0]
+    return at.insert(arith.CmpiOp(lane, splat, "sge")).results[0]
+
+
+def _chosen(
+    mask: SSAValue, values: Sequence[SSAValue], before: Sequence[SSAValue], at: IndexBuilder
+) -> list[SSAValue]:
+    """The lanes of a mask of some accumulators, and the others as they were before."""
     pairs = zip(values, before, strict=True)
     return [at.insert(arith.SelectOp(mask, *pair)).results[0] for pair in pairs]
