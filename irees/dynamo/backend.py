@@ -32,6 +32,7 @@ from irees.collection import rare_collections
 from irees.errors import ArgumentError, IreesError
 from irees.frontends.torch.decomposing import graph_table
 from irees.frontends.torch.exporting import reason as reason_of
+from irees.frontends.torch.kernel_checks import refuse_dtypes
 from irees.frontends.torch.partitioning import Part, parts_of, refused
 from irees.options import Options
 from irees.remarks import remark
@@ -104,6 +105,13 @@ def backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return lambda graph, inputs: compiled(graph, inputs, kind, chosen)
 
+    try:
+        refuse_dtypes(gm, "example_value")
+    except IreesError as error:
+        if not chosen.fallback:
+            raise
+        _log.warning("irees: a graph runs in PyTorch, which refuses it: %s", error)
+        return untraced(gm)
     # A backward graph is compiled in the first backward pass. That may run in code that Dynamo
     # traces, and Dynamo must not trace the compiler.
     try:

@@ -81,10 +81,11 @@ def test_others(name):
     [
         (lambda x: x.softmax(3), "a tensor of rank 2 has no dim 3"),
         (lambda x: x.sort(-3), "a tensor of rank 2 has no dim -3"),
-        (lambda x: x @ x.double().T, "f32 and f64"),
-        (lambda x: torch.nn.functional.linear(x, x.double()), "f32 and f64"),
-        (lambda x: torch.addmm(x.double(), x, torch.eye(3)), "f64 and f32"),
-        (lambda x: torch.nn.functional.conv1d(x[None], x[:, :, None].long()), "f32 and i64"),
+        (lambda x: x @ x.double().T, "float32, float64"),
+        (lambda x: x[:, :1].expand(3, 2**21) @ x.half()[:1].expand(2**21, 3), "f32 and f16"),
+        (lambda x: torch.nn.functional.linear(x, x.double()), "float32, float64"),
+        (lambda x: torch.addmm(x.double(), x, torch.eye(3)), "float64, float32"),
+        (lambda x: torch.nn.functional.conv1d(x[None], x[:, :, None].long()), "float32, int64"),
     ],
 )
 def test_what_only_eagers_kernels_refuse_is_refused(function, reason):

@@ -231,6 +231,15 @@ class Call:
                 f"the operands are {' and '.join(kinds)}, but must be of one dtype"
             )
 
+    def require(self, x: Tensor, holds: Callable[[Scalar], Scalar], message: str) -> Tensor:
+        """x; a run in which `holds` is false for an element is aborted with the message."""
+
+        def same(v: Scalar) -> Scalar:
+            v.body.check(holds(v), message)
+            return v
+
+        return self.b.map(same, x)
+
     def axes(self, dims: Any, rank: int) -> list[int]:
         """Normalizes one or several dims that may be negative; None and [] mean all dims."""
         if dims is None or (isinstance(dims, list | tuple) and not dims):

@@ -9,7 +9,6 @@ each with its own environment.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,11 +26,10 @@ from . import lowerings
 from .calls import Call, NotLowered, Symbolic, arrange, lowering_of
 from .constants import Constants
 from .decomposing import Traces, decomposed, is_input
-from .lines import is_users
+from .lines import users_frame
 from .symbols import Symbols
 
 lowerings.load()
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _IGNORED = {"_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size"}
 
 
@@ -298,11 +296,8 @@ class GraphImporter:
         if not trace:
             return self.b.location
         if trace not in self._locations:
-            frames = _FRAME.findall(trace)
-            mine = [f for f in frames if is_users(f[0])]
-            self._locations[trace] = (
-                FileLineColLoc(StringAttr(mine[-1][0]), IntAttr(int(mine[-1][1])), IntAttr(0))
-                if mine
-                else None
+            frame = users_frame(trace)
+            self._locations[trace] = frame and FileLineColLoc(
+                StringAttr(frame[0]), IntAttr(frame[1]), IntAttr(0)
             )
         return self._locations[trace]

@@ -11,6 +11,7 @@ function, or in a helper of a module, is then missing:
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -18,12 +19,25 @@ from typing import Any
 
 from torch.fx.proxy import TracerBase
 
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _NOT_THE_USERS = ("/torch/", "/irees/frontends/", "<eval_with_key>")
 
 
 def is_users(file: str) -> bool:
     """Whether a file belongs neither to PyTorch nor to irees, and is no graph's code."""
     return not any(part in file for part in _NOT_THE_USERS)
+
+
+def users_frame(trace: str) -> tuple[str, int] | None:
+    """File and line of the innermost frame of a stack trace that is the user's."""
+    frames = [(file, int(line)) for file, line in _FRAME.findall(trace) if is_users(file)]
+    return frames[-1] if frames else None
+
+
+def users_line(trace: str | None) -> str | None:
+    """The same as text, `file:line`."""
+    frame = users_frame(trace or "")
+    return None if frame is None else f"{frame[0]}:{frame[1]}"
 
 
 @contextmanager

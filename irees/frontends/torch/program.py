@@ -29,6 +29,7 @@ from .fixed import constant_leaf
 from .functionalizing import functional
 from .guards import SizeChecks
 from .importing import GraphImporter
+from .kernel_checks import refuse_dtypes
 from .sizes import ANY_SIZE
 from .trees import tree_of_spec
 
@@ -48,6 +49,7 @@ def import_exported(
     Imports an exported program as a module with a signature. `parameters` are those of the exported
     function, if known. Lower bounds of dims up to `unchecked` are not checked.
     """
+    refuse_dtypes(exported.graph_module)
     exported = functional(exported)
     block = Block()
     importer = GraphImporter(Builder(block))

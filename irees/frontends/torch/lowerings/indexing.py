@@ -125,6 +125,8 @@ def masked_scatter(call: Call, x: Tensor, mask: Tensor, source: Tensor) -> Tenso
     values = shapes.flatten(b, source)
 
     def element(s: Any, v: Scalar, c: Scalar, rank: Scalar, _: Scalar) -> Scalar:
+        # The first count that is too large fails, so that no access needs it.
+        s.check(rank <= s.as_index(values.shape[0]).to(I64), "the source has too few elements")
         at = indexing.inside(s, rank - 1, values.shape[0])
         return c.where(s.extract(values, [at]), v)
 

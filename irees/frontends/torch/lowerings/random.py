@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from xdsl.ir import SSAValue
 
-from ...builder import Scalar, Size, Tensor, random
+from ...builder import Scalar, Size, Tensor, random, reductions
 from ...builder.dtypes import BOOL, I64
 from ..calls import Call, lowers
 from ..dtypes import dtype_of
@@ -28,6 +28,16 @@ def _uniform(call: Call) -> Tensor:
 
 def _normal(call: Call) -> Tensor:
     return random.normal(call.b, fresh_seed(call), call.shape(), call.dtype())
+
+
+def _probability(call: Call, p: Any) -> Any:
+    """p, which must be between 0 and 1."""
+    message = "a probability must be between 0 and 1"
+    if isinstance(p, Tensor):
+        return call.require(p, lambda v: (v >= 0.0) & (v <= 1.0), message)
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        raise call.unsupported(message)
+    return p
 
 
 def _below(call: Call, p: Any, shape: Sequence[Size] | None = None) -> Tensor:
@@ -153,6 +163,11 @@ def prims_uniform(call: Call, *_: Any, low: float, high: float) -> Tensor:
 
 
 def _scaled_normal(call: Call, mean: Any, deviation: Any) -> Tensor:
+    message = "a standard deviation must not be negative"
+    if isinstance(deviation, Tensor):
+        deviation = call.require(deviation, lambda s: s >= 0.0, message)
+    elif isinstance(deviation, int | float) and not deviation >= 0:
+        raise call.unsupported(message)
     return call.elementwise(lambda z, m, s: m + s * z, _normal(call), mean, deviation)
 
 
@@ -186,13 +201,13 @@ def log_normal(call: Call, x: Tensor, mean: float, deviation: float) -> Tensor:
 @lowers(aten.bernoulli.default)
 def bernoulli(call: Call, p: Tensor) -> Tensor:
     """1 with probability p, else 0"""
-    return call.b.cast(_below(call, p), call.dtype())
+    return call.b.cast(_below(call, _probability(call, p)), call.dtype())
 
 
 @lowers(aten.bernoulli.p, aten.bernoulli.Tensor)
 def bernoulli_p(call: Call, x: Tensor, p: Any) -> Tensor:
     """1 with probability p, else 0, in the shape of x"""
-    return call.b.cast(_below(call, p), call.dtype())
+    return call.b.cast(_below(call, _probability(call, p)), call.dtype())
 
 
 @lowers(aten.exponential.default)
@@ -227,13 +242,23 @@ def cauchy(call: Call, x: Tensor, median: float, scale: float) -> Tensor:
 @lowers(aten.poisson.default)
 def poisson(call: Call, rate: Tensor) -> Tensor:
     """The number of arrivals of a Poisson process before time `rate`"""
+    rate = call.require(
+        rate, lambda v: v >= 0.0, "the rate of a Poisson process must be at least 0"
+    )
     return call.b.cast(random.poisson(call.b, fresh_seed(call), rate), call.dtype())
 
 
 @lowers(aten.multinomial.default)
 def multinomial(call: Call, weights: Tensor, count: Any, replacement: bool) -> Tensor:
     """Indices of each row, drawn by weight"""
-    return random.multinomial(call.b, fresh_seed(call), weights, count, replacement)
+    b = call.b
+    weights = call.require(
+        weights, lambda w: (w >= 0.0) & (w < math.inf), "weights must be finite and at least 0"
+    )
+    sums = reductions.sum_(b, weights, [weights.rank - 1])
+    drawn = reductions.all_(b, b.map(lambda v: v > 0.0, sums, dtype=BOOL), range(sums.rank))
+    b.check(b.item(drawn), "each row of weights must have one above 0")
+    return random.multinomial(b, fresh_seed(call), weights, count, replacement)
 
 
 # --- dropout ---

@@ -150,7 +150,7 @@ def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
     b = call.b
     if isinstance(repeats.shape[0], int) and repeats.shape[0] == 0:
         return b.empty(call.dtype(), [0])
-    counts = b.map(lambda n: n.maximum(0), b.cast(repeats, I64))
+    counts = call.require(b.cast(repeats, I64), lambda n: n >= 0, "repeats must not be negative")
     ends = indexing.scan(b, counts, 0, lambda acc, v: acc + v)
     total: Size = call.shape()[0] if call.has_symbols() else None  # type: ignore[assignment]
     if total is None:
@@ -162,13 +162,25 @@ def repeat_interleave(call: Call, repeats: Tensor, _: Any = None) -> Tensor:
 
 # --- segments ---
 
+_PARTIAL = "the lengths of segments must add up to the size of the axis"
+
 
 def _segments(call: Call, data: Tensor, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
     """The end offsets of segments along the last dim."""
     b = call.b
     if lengths is not None:
-        wide = b.cast(lengths, I64)
-        return indexing.scan(b, wide, lengths.rank - 1, lambda acc, v: acc + v)
+        axis = lengths.rank - 1
+        wide = call.require(b.cast(lengths, I64), lambda n: n >= 0, "a length must not be negative")
+        ends = indexing.scan(b, wide, axis, lambda acc, v: acc + v)
+        size, last = data.shape[axis], b.sub(lengths.shape[axis], 1)
+
+        def whole(s: Any, end: Scalar, _: Scalar) -> Scalar:
+            is_last = s.index(axis) == s.as_index(last)
+            s.check(~is_last | (end.to(INDEX) == s.as_index(size)), _PARTIAL)
+            return end
+
+        maps = [b.broadcast_map(ends.shape, ends.shape)] * 2
+        return b.structured([ends], [b.empty(I64, ends.shape)], maps, [False] * ends.rank, whole)[0]
     assert offsets is not None
     last = offsets.rank - 1
     return b.cast(shapes.slice_axis(b, offsets, last, 1, b.sub(offsets.shape[last], 1)), I64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, reductions, selection, shapes
@@ -108,6 +109,7 @@ def nonzero_static(call: Call, x: Tensor, *, size: int, fill_value: int) -> Tens
 def bincount(call: Call, x: Tensor, weights: Tensor | None, least: Any) -> Tensor:
     """Counts, or summed weights, of 0, 1, ..., max(x); at least `least` of them"""
     b = call.b
+    x = call.require(x, lambda v: v >= 0, "the elements must not be negative")
     count: Size = least
     if not (isinstance(x.shape[0], int) and x.shape[0] == 0):
         top = b.item(reductions.max_(b, x, [0]))
@@ -146,6 +148,11 @@ def histc(call: Call, x: Tensor, bins: int, low: Any, high: Any) -> Tensor:
     given = None if low == high == 0 else low
     values = shapes.flatten(b, b.cast(x, wide))
     first, last = _range(call, values, given, high, 1.0)
+    if not wide.is_integer:
+        message = "the range of a histogram must be finite"
+        first, last = (
+            call.require(v, lambda end: end.abs() < math.inf, message) for v in (first, last)
+        )
 
     def place(v: Scalar, u: Scalar, w: Scalar) -> Scalar:
         inside = (v >= u) & (v <= w)
