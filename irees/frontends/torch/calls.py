@@ -252,6 +252,17 @@ class Call:
         values = [values] if isinstance(values, int) else list(values)
         return tuple(values * count if len(values) == 1 else values)
 
+    def steps(self, values: Any, count: int) -> tuple[int, ...]:
+        """`spread` of strides or dilations. Raises UnsupportedError if one is a dynamic size."""
+        steps = self.spread(values, count)
+        if not all(isinstance(step, int) for step in steps):
+            raise UnsupportedError(
+                "a stride or dilation that depends on a dynamic size is not supported",
+                op=str(self.target),
+                hint="compute it from sizes that are not in dynamic_shapes",
+            )
+        return steps
+
 
 def _dtype_of_number(value: Any) -> DType:
     if isinstance(value, Symbolic):

@@ -35,6 +35,7 @@ from .random_state import random_state_refused
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 from .sizes import as_exported
+from .symbolic_counts import symbolic_roots
 
 _LOGGERS = (
     "torch._subclasses.fake_tensor",
@@ -165,6 +166,7 @@ def _exported(
                 _replay(found),
                 Traceable(),
                 symbolic_lengths(module),
+                symbolic_roots(),
                 random_state_refused(),
                 fixed_arguments(plain, args, kwargs) as (given, named),
             ):

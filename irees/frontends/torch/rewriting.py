@@ -10,7 +10,8 @@ the largest class, which becomes a run-time size, and so do the bounds of `tenso
 (`quantized.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are computed
 differently for tensors of counted sizes. One-element integer `ones` and `zeros` become literals,
 because `item` may read them for a size or a dim. An assignment to `x[:, i]` reads the tensor i, so
-it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic.
+it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic, `symbolic_counts.py` the counts that
+PyTorch takes as ints.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from . import quantized
+from . import quantized, symbolic_counts
 
 
 def gaussian_nll_loss(
@@ -52,7 +53,7 @@ def gaussian_nll_loss(
 def one_hot(x: Any, num_classes: int = -1) -> Any:
     """One-hot encoding with `num_classes` classes; by default up to the largest element."""
     count: Any = num_classes
-    if num_classes == -1:
+    if type(num_classes) is int and num_classes == -1:
         count = (x.max() + 1).item()
         torch._check(count >= 0)
     classes = torch.arange(count, device=x.device)
@@ -282,10 +283,12 @@ class Traceable(TorchFunctionMode):
         rewrite = _REWRITES.get(func)
         if func in _COUNTED and any(map(_is_counted, args)):
             rewrite = _COUNTED[func]
-        if rewrite is None or (func is functional.one_hot and _classes(args, kwargs) >= 0):
+        rewrite = symbolic_counts.replacement(func, args, kwargs) or rewrite
+        if rewrite is None or (func is functional.one_hot and _has_classes(*args, **kwargs)):
             return func(*args, **kwargs)
         return rewrite(*args, **kwargs)
 
 
-def _classes(args: Any, kwargs: Any) -> int:
-    return args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+def _has_classes(x: Any, num_classes: Any = -1) -> bool:
+    """Whether the number of classes is a number that PyTorch takes."""
+    return type(num_classes) is int and num_classes >= 0

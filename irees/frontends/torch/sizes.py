@@ -31,9 +31,14 @@ def as_exported(
         bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
     except TypeError:  # torch.export reports arguments that do not fit
         return shapes
-    if not isinstance(shapes, tuple | list) or len(shapes) == len(bound):
+    if not isinstance(shapes, tuple | list):
         return shapes
-    if any(parameters[name].kind is inspect.Parameter.VAR_POSITIONAL for name in bound):
+    many = [parameters[name].kind is inspect.Parameter.VAR_POSITIONAL for name in bound]
+    if len(shapes) == len(bound) and not any(
+        is_many and isinstance(shape, Mapping) for is_many, shape in zip(many, shapes)
+    ):
+        return shapes
+    if any(many):
         return _nested_places(parameters, bound, shapes)
     left_out = shapes[len(bound) :]
     return shapes[: len(bound)] if all(shape is None for shape in left_out) else shapes

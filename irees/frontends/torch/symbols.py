@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy
 import torch
+from sympy.printing.precedence import precedence
 from torch.utils._sympy import functions as sf
 from torch.utils._sympy.printers import PythonPrinter
 from xdsl.dialects import arith
@@ -26,6 +27,34 @@ _ROUNDINGS = (
     (sf.TruncToInt, "trunc"), (sf.FloorToInt, "floor"), (sf.CeilToInt, "ceil"),
     (sf.RoundToInt, "round"),
 )  # fmt: skip
+
+
+class _Printer(PythonPrinter):
+    """Prints expressions as one writes them: `6 - x.shape[1]`, not `6 + ((-1)*x.shape[1])`."""
+
+    def _print_Add(self, expr: sympy.Add) -> str:
+        terms = sorted(expr.args, key=lambda term: (is_negative(term), term.is_number))
+        text = self.parenthesize(terms[0], precedence(expr))
+        for term in terms[1:]:
+            sign, rest = (" - ", -term) if is_negative(term) else (" + ", term)
+            text += sign + self.parenthesize(rest, precedence(expr), strict=sign == " + ")
+        return text
+
+    def _print_Mul(self, expr: sympy.Mul) -> str:
+        if is_negative(expr):
+            return "-" + self.parenthesize(-expr, precedence(expr))
+        return self.stringify(expr.args, "*", precedence(expr))
+
+    def _print_Float(self, expr: sympy.Float) -> str:
+        return repr(float(expr))
+
+    def _print_ToFloat(self, expr: Any) -> str:
+        return self._print(expr.args[0])
+
+
+def is_negative(term: sympy.Basic) -> bool:
+    """Whether a term has a negative number as its first factor."""
+    return bool(term.as_coeff_Mul()[0] < 0)
 
 
 class Symbols:
@@ -43,7 +72,7 @@ class Symbols:
     def text(self, expr: Any) -> str:
         """An expression in Python, with dims in place of symbols: `x.shape[0] % 2 == 0`."""
         named = {s: sympy.Symbol(self.origins.get(s, str(s))) for s in expr.free_symbols}
-        return PythonPrinter().doprint(expr.xreplace(named))
+        return _Printer().doprint(expr.xreplace(named))
 
     def bind(self, symbol: sympy.Symbol, size: Size) -> None:
         """Binds a symbol, unless it is bound already."""

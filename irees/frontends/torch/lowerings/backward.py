@@ -45,7 +45,7 @@ def convolution_backward(
     b, n = call.b, weight.rank - 2
     kernel = call.static(weight.shape[2:], "kernel")
     low = call.spread(padding, n)
-    found = Windows(kernel, call.spread(stride, n), call.spread(dilation, n), low, low)
+    found = Windows(kernel, call.steps(stride, n), call.steps(dilation, n), low, low)
     out = x.shape[2:]
     results: list[Tensor | None] = [None, None, None]
     if wanted[0] and transposed:
@@ -70,7 +70,7 @@ def col2im(
     x = shapes.unsqueeze(b, x, 0) if lone else x
     low = call.spread(padding, 2)
     found = Windows(
-        call.spread(kernel, 2), call.spread(stride, 2), call.spread(dilation, 2), low, low
+        call.spread(kernel, 2), call.steps(stride, 2), call.steps(dilation, 2), low, low
     )
     channels = call.shape()[0 if lone else 1]
     windows = found.outputs(b, size)

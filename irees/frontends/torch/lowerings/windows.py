@@ -33,7 +33,7 @@ def convolve(
     low = high = call.spread(padding, n)
     shape = call.shape()
     out = shape[-n:] if n else ()
-    found = Windows(tuple(kernel), call.spread(stride, n), call.spread(dilation, n), low, high)
+    found = Windows(tuple(kernel), call.steps(stride, n), call.steps(dilation, n), low, high)
     if transposed:
         result = windows.transposed_convolution(b, x, weight, found, groups, out)
     else:
@@ -62,11 +62,11 @@ def conv_padding(
         return convolve(call, x, weight, bias, stride, 0, dilation, False, 0, groups)
     x, lone = windows.as_channels(b, x, n)
     kernel = call.static(weight.shape[2:], "kernel")
-    steps = call.spread(dilation, n)
+    steps = call.steps(dilation, n)
     total = [d * (k - 1) for k, d in zip(kernel, steps)]
     low = tuple(t // 2 for t in total)
     high = tuple(t - m for t, m in zip(total, low))
-    found = Windows(kernel, call.spread(stride, n), steps, low, high)
+    found = Windows(kernel, call.steps(stride, n), steps, low, high)
     out = call.shape()[-n:]
     result = _with_bias(call, windows.convolution(b, x, weight, found, groups, out=out), bias)
     return shapes.reshape(b, result, call.shape()) if lone else result
@@ -89,9 +89,9 @@ def pool_windows(
 ) -> Windows:
     """The windows of a pooling; the stride defaults to the kernel."""
     kernel = call.spread(kernel, n)
-    stride = call.spread(stride, n) if stride not in ([], None) else kernel
+    stride = call.steps(stride, n) if stride not in ([], None) else kernel
     padding = call.spread(padding, n)
-    return Windows(kernel, stride, call.spread(dilation, n), padding, padding)
+    return Windows(kernel, stride, call.steps(dilation, n), padding, padding)
 
 
 def _rank_of(call: Call) -> int:
@@ -210,7 +210,7 @@ def im2col(call: Call, x: Tensor, kernel: Any, dilation: Any, padding: Any, stri
     x, _ = windows.as_channels(b, x, 2)
     padding = call.spread(padding, 2)
     found = Windows(
-        call.spread(kernel, 2), call.spread(stride, 2), call.spread(dilation, 2), padding, padding
+        call.spread(kernel, 2), call.steps(stride, 2), call.steps(dilation, 2), padding, padding
     )
     result = windows.unfold(b, x, found, found.outputs(b, x.shape[2:]))
     return shapes.reshape(b, result, call.shape())

@@ -1,0 +1,98 @@
+"""Functions that take a count as a C++ int, for counts that are sizes of a dynamic dim."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import sympy  # noqa: E402
+
+import irees  # noqa: E402
+from irees.errors import UnsupportedError  # noqa: E402
+from irees.frontends.torch.symbols import _Printer  # noqa: E402
+
+F, Dim = torch.nn.functional, torch.export.Dim
+ROW = torch.linspace(0.2, 1.7, 5)
+THETA = torch.linspace(-1, 1, 6).reshape(1, 2, 3)
+
+VECTORS = {
+    "linspace": lambda x: torch.linspace(0, 1, x.shape[0]),
+    "linspace_of_halves": lambda x: torch.linspace(-2, 3, x.shape[0], dtype=torch.float16),
+    "linspace_of_sizes": lambda x: torch.linspace(1 - x.shape[0], x.shape[0] / 2, x.shape[0]),
+    "logspace": lambda x: torch.logspace(0, 1, x.shape[0], 2.0),
+    "hann": lambda x: torch.hann_window(x.shape[0]),
+    "hann_symmetric": lambda x: torch.hann_window(x.shape[0], periodic=False),
+    "hamming": lambda x: torch.hamming_window(x.shape[0]),
+    "blackman": lambda x: torch.blackman_window(x.shape[0]),
+    "bartlett": lambda x: torch.bartlett_window(x.shape[0]),
+    "bartlett_symmetric": lambda x: torch.bartlett_window(x.shape[0], False),
+    "kaiser": lambda x: torch.kaiser_window(x.shape[0]),
+    "nuttall": lambda x: torch.signal.windows.nuttall(x.shape[0]),
+    "gaussian": lambda x: torch.signal.windows.gaussian(x.shape[0]),
+    "tril_indices": lambda x: torch.tril_indices(x.shape[0], x.shape[0] + 1, -1),
+    "triu_indices": lambda x: torch.triu_indices(x.shape[0], 3, 1, dtype=torch.int32),
+    "kron": lambda x: torch.kron(x, torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
+    "vander": lambda x: torch.vander(x),
+    "vander_increasing": lambda x: torch.vander(x, 3, increasing=True),
+    "fftfreq": lambda x: torch.fft.fftfreq(x.shape[0], 0.5),
+    "rfftfreq": lambda x: torch.fft.rfftfreq(x.shape[0]),
+    "affine_grid": lambda x: F.affine_grid(THETA, (1, 1, x.shape[0], 3), align_corners=False),
+    "affine_grid_of_corners": lambda x: F.affine_grid(THETA, (1, 1, 2, x.shape[0]), True),
+    "combinations": lambda x: torch.combinations(x),
+    "combinations_with_replacement": lambda x: torch.combinations(x, 3, True),
+    "one_hot": lambda x: F.one_hot(torch.tensor([1, 2]), x.shape[0]),
+    "root": lambda x: x / math.sqrt(x.shape[0]),
+    "meshgrid": lambda x: torch.meshgrid(x, x[1:], indexing="xy"),
+}
+IMAGES = {
+    "average": lambda x: F.avg_pool1d(x, x.shape[-1]),
+    "averages": lambda x: F.avg_pool1d(x, x.shape[-1] // 2, 2),
+    "average_of_images": lambda x: F.avg_pool2d(x[None], x.shape[-2:]),
+    "maximum": lambda x: F.max_pool1d(x, x.shape[-1]),
+    "maximum_of_images": lambda x: F.max_pool2d(x[None], x.shape[-2:]),
+    "adaptive": lambda x: F.adaptive_avg_pool1d(x, x.shape[-1] // 2),
+    "unfold": lambda x: x.unfold(2, x.shape[-1] // 2, x.shape[-1] // 3),
+}
+
+
+def checked(function, example, other, shapes):
+    program = irees.compile(function, (example,), dynamic_shapes=shapes, target="reference")
+    for x in (example, other):
+        torch.testing.assert_close(program(x), function(x))
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_a_count_of_a_vector(name):
+    checked(VECTORS[name], ROW, torch.linspace(-0.4, 2.0, 8), ({0: Dim.DYNAMIC},))
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_a_count_of_an_image(name):
+    x = torch.linspace(-1, 1, 48).sin().reshape(2, 3, 8)
+    checked(IMAGES[name], x, torch.cos(torch.arange(60.0)).reshape(2, 3, 10), ({2: Dim.DYNAMIC},))
+
+
+def test_a_builtin_takes_a_dim_for_each_argument():
+    x = torch.eye(5) + 1
+    checked(torch.linalg.det, x.expand(2, 5, 5), x.expand(3, 5, 5), ({0: Dim.DYNAMIC},))
+
+
+def test_a_dynamic_stride_is_refused():
+    def strided(x):
+        return F.conv1d(x, torch.ones(1, 3, 2), stride=x.shape[-1] // 2)
+
+    with pytest.raises(UnsupportedError, match="a stride or dilation that depends on"):
+        irees.compile(strided, (torch.ones(2, 3, 8),), dynamic_shapes=({2: Dim.DYNAMIC},))
+
+
+def test_sizes_are_printed_as_one_writes_them():
+    n, m = (sympy.Symbol(name, integer=True, positive=True) for name in ("x.shape[0]", "n"))
+    for expr, text in (
+        (6 - n, "6 - x.shape[0]"), (-n, "-x.shape[0]"), (n - 6, "x.shape[0] - 6"),
+        (2 * n - m + 3, "2*x.shape[0] + 3 - n"), ((6 - n) * m, "n*(6 - x.shape[0])"),
+        (0.5 * n, "0.5*x.shape[0]"),
+    ):  # fmt: skip
+        assert _Printer().doprint(expr) == text
