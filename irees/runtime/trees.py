@@ -7,7 +7,7 @@ A tree is JSON. `"*"` is a leaf, any other node is an object with a `kind`:
 
 | kind | object |
 |---|---|
-| `none`, `tuple`, `list`, `deque` | None, and sequences |
+| `none`, `tuple`, `list`, `deque` | None, and sequences; a tuple may have a `class`: `torch:Size` |
 | `dict`, `ordered_dict`, `defaultdict` | mappings, with `keys` in their order |
 | `named` | an instance of `class` (`module:qualname`) with `fields` |
 | `object` | an instance of `class` with `fields`; other attributes as JSON in `rest` |
@@ -23,6 +23,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -79,7 +80,8 @@ def check_tree(tree: Any, depth: int = 0) -> None:
         raise bad
     if names is not None and (not isinstance(names, list) or len(names) != len(children)):
         raise bad
-    if tree["kind"] in ("named", "object") and not isinstance(tree.get("class"), str):
+    needs_class = tree["kind"] in ("named", "object")
+    if not isinstance(tree.get("class", None if needs_class else ""), str):
         raise bad
     if not isinstance(tree.get("rest", []), list):
         raise bad
@@ -235,7 +237,7 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
         return None
     parts = [unflatten(child, leaves) for child in tree.get("children", ())]
     if kind in _SEQUENCES:
-        return _SEQUENCES[kind](parts)
+        return _sequence(tree)(parts)
     if kind == "defaultdict":
         return collections.defaultdict(None, zip(tree["keys"], parts))
     if kind in _MAPPINGS:
@@ -243,6 +245,14 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     if kind == "object":
         return make_object(tree, parts)
     return make_named(tree, parts)
+
+
+def _sequence(tree: Tree) -> type:
+    """The type of a sequence: the node's class if its module is loaded, else that of its kind."""
+    module, _, name = tree.get("class", "").partition(":")
+    found = getattr(sys.modules.get(module), name, None) if name else None
+    plain = _SEQUENCES[tree["kind"]]
+    return found if isinstance(found, type) and issubclass(found, plain) else plain
 
 
 _makers: dict[str, Callable[[dict[str, Any]], Any]] = {}

@@ -452,3 +452,15 @@ def test_numbers_that_are_computed_from_sizes(name):
     program = irees.compile(function, (x,), dynamic_shapes=shapes, target="reference")
     for rows in (4, 3) if name in NUMBERS else (4,):
         torch.testing.assert_close(program(x[:rows]), function(x[:rows]))
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_distances_of_all_pairs_of_any_number_of_rows(target):
+    def distances(x):
+        return torch.nn.functional.pdist(x)
+
+    dims = ({0: torch.export.Dim.DYNAMIC},)
+    program = irees.compile(distances, (torch.rand(5, 3),), dynamic_shapes=dims, target=target)
+    for rows in (3, 4, 17):
+        x = torch.rand(rows, 3)
+        torch.testing.assert_close(program(x), distances(x))

@@ -184,3 +184,40 @@ def test_elements_are_written_at_indices_that_are_data():
     program = irees.compile(written, (x, torch.tensor(2)), target="reference")
     for i in (2, 0, -1, -2):
         torch.testing.assert_close(program(x, torch.tensor(i)), written(x, torch.tensor(i)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.equal,
+        torch.allclose,
+        lambda x, y: x.allclose(y, atol=0.5),
+        lambda x, y: torch.is_nonzero((x - y).sum()),
+        lambda x, y: (x.equal(y), x + y),
+    ],
+)
+def test_answers_that_are_bools_of_data(function):
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.25])
+    program = irees.compile(function, (x, y), target="reference")
+    for pair in ((x, y), (x, x)):
+        got, want = program(*pair), function(*pair)
+        assert type(got) is type(want)
+        torch.testing.assert_close(got, want)
+
+
+def test_tensors_of_other_sizes_are_not_equal():
+    program = irees.compile(torch.equal, (torch.ones(2), torch.ones(3)), target="reference")
+    assert program(torch.ones(2), torch.ones(3)) is False
+
+
+@pytest.mark.parametrize("kind", [torch.nn.BatchNorm1d, torch.nn.BatchNorm2d])
+def test_batch_norms_average_over_all_batches(kind):
+    """Without a momentum: each batch counts as much as any other."""
+    norm = kind(3, momentum=None).train()
+    shape = (4, 3) if kind is torch.nn.BatchNorm1d else (4, 3, 2, 2)
+    batches = [torch.rand(shape) + i for i in range(3)]
+    program = irees.compile(norm, (batches[0],), target="reference")
+    for x in batches:
+        torch.testing.assert_close(program(x), norm(x))
+    for name, want in norm.named_buffers():
+        torch.testing.assert_close(torch.as_tensor(program.state[name]), want)

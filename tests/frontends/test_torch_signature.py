@@ -14,7 +14,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 import irees  # noqa: E402
-from irees.errors import ArgumentError, UnsupportedError  # noqa: E402
+from irees.errors import ArgumentError, ParseError, UnsupportedError  # noqa: E402
+from irees.runtime import trees  # noqa: E402
 
 
 class Nested(torch.nn.Module):
@@ -254,3 +255,23 @@ def test_arguments_that_do_not_fit_are_named_by_their_paths(target):
     for message, value in wrong.items():
         with pytest.raises(ArgumentError, match=message):
             compiled({"k": [value]})
+
+
+def test_a_size_is_a_size(tmp_path):
+    def program(x):
+        return {"whole": x.size(), "rest": x.shape[1:], "x": x + 1}
+
+    dims = ({0: torch.export.Dim.DYNAMIC},)
+    compiled = irees.compile(program, (X,), dynamic_shapes=dims)
+    compiled.save(tmp_path / "sizes.irees")
+    for each in (compiled, irees.load(tmp_path / "sizes.irees")):
+        found = each(torch.ones(5, 4))
+        assert found["whole"] == torch.Size([5, 4])
+        assert type(found["whole"]) is type(found["rest"]) is torch.Size
+
+
+def test_a_class_of_another_kind_is_no_tuple():
+    tree = {"kind": "tuple", "class": "subprocess:Popen", "children": ["*", "*"]}
+    assert trees.unflatten(tree, iter([1, 2])) == (1, 2)
+    with pytest.raises(ParseError):
+        trees.check_tree({**tree, "class": 3})

@@ -541,4 +541,28 @@ MUTANTS = (
         "",
         ("tests/frontends/test_torch_kernel_checks.py",),
     ),
+    Mutant(
+        "A332",
+        "a recurrent layer runs a short sequence to the end of the longest",
+        "irees/frontends/builder/recurrent.py",
+        "        if order.active is not None:",
+        "        if False:",
+        ("tests/frontends/test_torch_packed.py",),
+    ),
+    Mutant(
+        "A333",
+        "a count that PyTorch takes as an int is that of the example inputs",
+        "irees/frontends/torch/symbolic_counts.py",
+        "    return OF_COUNTS[function] if is_symbolic(*given) else None",
+        "    return None",
+        ("tests/frontends/test_torch_symbolic_counts.py",),
+    ),
+    Mutant(
+        "A334",
+        "the class of a saved tuple may be any callable",
+        "irees/runtime/trees.py",
+        "isinstance(found, type) and issubclass(found, plain)",
+        "found",
+        ("tests/frontends/test_torch_signature.py",),
+    ),
 )

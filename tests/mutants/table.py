@@ -1980,7 +1980,7 @@ MUTANTS = (
         "A312",
         "recurrent layers keep the dtype of their input under autocast",
         "irees/frontends/torch/metas.py",
-        "dtype = states[0].dtype if op is aten.gru.input else narrow",
+        "dtype = states[0].dtype if op in (aten.gru.input, aten.gru.data) else narrow",
         "dtype = x.dtype",
         ("tests/frontends/test_torch_autocast.py",),
     ),

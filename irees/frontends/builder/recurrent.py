@@ -90,8 +90,22 @@ def rnn_step(w: Weights, activation: str) -> Step:
     return step
 
 
+@dataclass(frozen=True)
+class Order:
+    """
+    The direction of the time steps. Where `active`, [time, batch], is false, a step leaves the
+    states alone, and its outputs are undefined.
+    """
+
+    reverse: bool = False
+    active: Tensor | None = None
+
+
+FORWARD = Order()
+
+
 def layer(
-    b: Builder, x: Tensor, state: Sequence[Tensor], w: Weights, step: Step, reverse: bool = False
+    b: Builder, x: Tensor, state: Sequence[Tensor], w: Weights, step: Step, order: Order = FORWARD
 ) -> tuple[Tensor, list[Tensor]]:
     """
     Runs all time steps of one direction: x is [time, batch, features], each state [batch, size].
@@ -104,8 +118,14 @@ def layer(
     outputs = b.empty(wide, [time, x.shape[1], width])
 
     def body(i, outputs, *values):  # type: ignore[no-untyped-def]
-        at = b.sub(b.sub(time, 1), i) if reverse else i
+        at = b.sub(b.sub(time, 1), i) if order.reverse else i
         new = [b.cast(t, wide) for t in step(b, select(b, projected, 0, at), list(values))]
+        if order.active is not None:
+            runs = unsqueeze(b, select(b, order.active, 0, at), 1)
+            new = [
+                b.map(lambda a, v, u: a.where(v, u), runs, after, before, dtype=wide)
+                for after, before in zip(new, values)
+            ]
         whole = update_slice(b, outputs, unsqueeze(b, new[0], 0), [at, 0, 0])
         return [whole, *new]
 

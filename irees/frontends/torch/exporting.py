@@ -23,6 +23,7 @@ from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
 from irees.runtime.program import to_torch
 
+from .batch_averages import averages_traced
 from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
 from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
 from .effects import Effects, refuse
@@ -167,6 +168,7 @@ def _exported(
                 Traceable(),
                 symbolic_lengths(module),
                 symbolic_roots(),
+                averages_traced(),
                 random_state_refused(),
                 fixed_arguments(plain, args, kwargs) as (given, named),
             ):

@@ -242,20 +242,27 @@ def recurrent_shapes(
     return (out.transpose(0, 1) if batched and batch_first else out, *last)
 
 
-_RECURRENT = (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input)
+_PACKED = (aten.lstm.data, aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data)
+_RECURRENT = (
+    aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input, *_PACKED
+)  # fmt: skip
 _RECURRENT_KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 
-def _layers_shapes(op: Any, x: Any, hx: Any, params: Any, *settings: Any) -> tuple[Any, ...]:
+def _layers_shapes(op: Any, x: Any, *arguments: Any) -> tuple[Any, ...]:
     """`recurrent_shapes` of an operator's arguments."""
-    *_, bidirectional, batch_first = settings
+    if op in _PACKED:
+        _, hx, params, *_, bidirectional = arguments
+        batch_first = False
+    else:
+        hx, params, *_, bidirectional, batch_first = arguments
     states = [hx] if isinstance(hx, torch.Tensor) else hx
     found = recurrent_shapes(1 + bidirectional, batch_first, x, params, states)
     if not torch.is_autocast_enabled("cpu") or x.dtype == torch.float64:
         return found
     # A GRU adds to its state, the others are computed from products, which autocast makes narrow.
     narrow = torch.get_autocast_dtype("cpu")
-    dtype = states[0].dtype if op is aten.gru.input else narrow
+    dtype = states[0].dtype if op in (aten.gru.input, aten.gru.data) else narrow
     return tuple(t.to(dtype) for t in found)
 
 

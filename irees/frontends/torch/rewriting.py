@@ -5,13 +5,14 @@ Replaces PyTorch functions that read tensor data in Python by ones that `torch.e
         torch.export.export(module, args)
 
 `gaussian_nll_loss` tests for negative variances, which becomes a run-time check. `one_hot` reads
-the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`.
-`combinations` selects by a mask that depends only on sizes. Quantized tensors become integers
-(`quantized.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are computed
-differently for tensors of counted sizes. One-element integer `ones` and `zeros` become literals,
-because `item` may read them for a size or a dim. An assignment to `x[:, i]` reads the tensor i, so
-it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic, `symbolic_counts.py` the counts that
-PyTorch takes as ints.
+the largest class, which becomes a run-time size, and so do the bounds of `tensor_split`. `equal`,
+`allclose` and `is_nonzero` become run-time bools. `combinations` selects by a mask that depends
+only on sizes. Quantized tensors become integers (`quantized.py`), packed sequences count their
+elements (`packed.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are
+computed differently for tensors of counted sizes. One-element integer `ones` and `zeros` become
+literals, because `item` may read them for a size or a dim. An assignment to `x[:, i]` reads the
+tensor i, so it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic, `symbolic_counts.py` the
+counts that PyTorch takes as ints.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from . import quantized, symbolic_counts
+from . import packed, quantized, symbolic_counts
 
 
 def gaussian_nll_loss(
@@ -95,6 +96,23 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
         torch._check(size >= 0)
         parts.append(input.index_select(dim, start + torch.arange(size, device=input.device)))
     return tuple(parts)
+
+
+def equal(input: Any, other: Any) -> Any:
+    """Whether shapes and all elements are equal: a bool that is data"""
+    if input.dim() != other.dim() or any(n != m for n, m in zip(input.shape, other.shape)):
+        return False
+    return (input == other).all().item()
+
+
+def allclose(input: Any, other: Any, *tolerances: Any, **named: Any) -> Any:
+    """Whether all elements are close: a bool that is data"""
+    return torch.isclose(input, other, *tolerances, **named).all().item()
+
+
+def is_nonzero(input: Any) -> Any:
+    """Whether the only element is not 0: a bool that is data"""
+    return (input != 0).item()
 
 
 def convolution_backward(
@@ -180,12 +198,21 @@ _REWRITES: dict[Any, Callable[..., Any]] = {
     functional.one_hot: one_hot,
     torch.combinations: combinations,
     torch.cdist: cdist,
+    torch.is_nonzero: is_nonzero,
+    torch.Tensor.is_nonzero: is_nonzero,
+    torch.equal: equal,
+    torch.Tensor.equal: equal,
+    torch.allclose: allclose,
+    torch.Tensor.allclose: allclose,
     torch.tensor_split: tensor_split,
     torch.Tensor.tensor_split: tensor_split,
     torch.ops.aten.convolution_backward: convolution_backward,
     torch.ops.aten.threshold_backward: threshold_backward,
     torch.ones: lambda *size, **named: _literal(torch.ones, 1, size, named),
     torch.zeros: lambda *size, **named: _literal(torch.zeros, 0, size, named),
+    torch.Tensor.__getitem__: packed.get_item,
+    torch._VF._pack_padded_sequence: packed.pack,  # type: ignore[attr-defined]
+    torch._VF._pad_packed_sequence: packed.pad,  # type: ignore[attr-defined]
     torch.quantize_per_tensor: quantized.quantize_per_tensor,
     torch.quantize_per_channel: quantized.quantize_per_channel,
     torch._make_per_tensor_quantized_tensor: quantized.make_per_tensor,

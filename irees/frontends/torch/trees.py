@@ -20,7 +20,7 @@ from irees.errors import UnsupportedError
 from irees.runtime.objects import put_together, take_apart
 from irees.runtime.trees import LEAF, Tree, class_path, import_class
 
-_PLAIN = {tuple: "tuple", list: "list", dict: "dict", torch.Size: "tuple"}
+_PLAIN = {tuple: "tuple", list: "list", dict: "dict"}
 _KEYED = {"OrderedDict": "ordered_dict", "defaultdict": "defaultdict"}
 
 
@@ -32,6 +32,8 @@ def tree_of_spec(spec: Any) -> Tree:
     children = [tree_of_spec(child) for child in spec.children()]
     if kind is dict:
         return {"kind": "dict", "keys": list(context), "children": children}
+    if kind is torch.Size:
+        return {"kind": "tuple", "class": class_path(kind), "children": children}
     if kind in _PLAIN:
         return {"kind": _PLAIN[kind], "children": children}
     if kind.__name__ in _KEYED and kind.__module__ == "collections":

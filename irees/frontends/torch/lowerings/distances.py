@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Tensor, indexing, reductions, shapes
+from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
 from ...builder.dtypes import I64
 from ..calls import Call, lowers
 from ..operators import aten
@@ -28,13 +28,28 @@ def euclidean_dist(call: Call, x: Tensor, y: Tensor) -> Tensor:
 def pdist_forward(call: Call, x: Tensor, order: float) -> Tensor:
     """norm(x[i, :] - x[j, :]) for i < j, in row-major order"""
     b, count = call.b, x.shape[0]
-    if not isinstance(count, int):
-        raise call.unsupported("pdist of a number of rows that is not known")
-    if count < 2:
+    if isinstance(count, int) and count < 2:
         return b.empty(call.dtype(), call.shape())
-    rows, columns = np.triu_indices(count, 1)
-    pairs = [indexing.take(b, x, b.constant(np.ascontiguousarray(i), I64), 0)
-             for i in (rows, columns)]  # fmt: skip
+    pairs = [indexing.take(b, x, i, 0) for i in _pairs(call, count)]
     left, right = (shapes.unsqueeze(b, t, 1) for t in pairs)
     found = reductions.distances(b, left, right, float(order))
     return b.cast(shapes.reshape(b, found, call.shape()), call.dtype())
+
+
+def _pairs(call: Call, count: Size) -> tuple[Tensor, Tensor]:
+    """All i < j < count, in row-major order."""
+    b = call.b
+    if isinstance(count, int):
+        rows, columns = np.triu_indices(count, 1)
+        constants = (b.constant(np.ascontiguousarray(i), I64) for i in (rows, columns))
+        return next(constants), next(constants)
+
+    def begin(i: Scalar) -> Scalar:
+        """The number of pairs before row i."""
+        return i * i.body.as_index(count).to(I64) - (i * (i + 1)).shift_right(1)
+
+    ends = b.from_function(lambda s, i: begin(i.to(I64) + 1), [count], I64)
+    places = shapes.iota(b, call.shape()[0])
+    first = ordering.search(b, ends, places, right=True)
+    second = b.map(lambda at, i: at.to(I64) - begin(i) + i + 1, places, first, dtype=I64)
+    return first, second
