@@ -565,4 +565,20 @@ MUTANTS = (
         "found",
         ("tests/frontends/test_torch_signature.py",),
     ),
+    Mutant(
+        "A335",
+        "a point outside of the image moves the gradient of its grid",
+        "irees/frontends/torch/gradients.py",
+        "slope = torch.where((at > 0) & (at < size - 1), slope, 0.0)",
+        "pass",
+        ("tests/frontends/test_torch_gradients.py",),
+    ),
+    Mutant(
+        "A336",
+        "backward alignments skip a blank between equal labels",
+        "irees/frontends/torch/lowerings/losses.py",
+        "old[2] = ((place.rem(2) != 0) & differ).where(old[2], NEVER)",
+        "old[2] = (place.rem(2) != 0).where(old[2], NEVER)",
+        ("tests/frontends/test_torch_gradients.py",),
+    ),
 )

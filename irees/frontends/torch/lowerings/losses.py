@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Body, Builder, Scalar, Size, Tensor, indexing, loops, shapes
+from ...builder import Body, Builder, Scalar, Size, Tensor, contractions, indexing, loops, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
@@ -113,6 +113,86 @@ def ctc_loss(
     last, table = loops.for_(b, 1, time, [first, table], step)
     losses = _ends(b, last, lengths, times)
     return b.cast(losses, call.dtype()), b.cast(table, call.dtype(1))
+
+
+@lowers(aten._ctc_loss_backward.default, aten._ctc_loss_backward.Tensor)
+def ctc_loss_backward(
+    call: Call, gradient: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Any,
+    target_lengths: Any, losses: Tensor, alpha: Tensor, blank: int, zero_infinity: bool,
+) -> Tensor:  # fmt: skip
+    """
+    exp(log_probs) less the probability that an alignment has a class at a time step, times the
+    gradient; 0 after the last time step, and for an infinite loss if `zero_infinity`. The
+    probability is that of all s with the class: exp(alpha[t, s] + beta[t, s] - log_probs + loss).
+    """
+    b = call.b
+    if not targets.shape[-1]:
+        targets = b.full(0, I64, [*targets.shape[:-1], 1])
+    lengths, times = (_lengths(call, v) for v in (target_lengths, input_lengths))
+    lines = _Alignments(b, targets, lengths, blank)
+    time, batch, classes = log_probs.shape
+    wide, width = log_probs.dtype.computed, alpha.shape[2]
+    beta = _backward_table(lines, log_probs, times, width)
+
+    def share(s: Body, n: Scalar, t: Scalar, place: Scalar) -> Scalar:
+        label = lines.label(s, n, place, classes)
+        both = s.extract(alpha, [n, t, place]).to(wide) + s.extract(beta, [n, t, place])
+        rest = s.extract(losses, [n]).to(wide) - s.extract(log_probs, [t, n, label]).to(wide)
+        return (both == NEVER).where(0.0, (both + rest).exp())
+
+    shares = b.from_function(share, [batch, time, width], wide)
+    classes_of = b.from_function(
+        lambda s, n, place, c: (lines.label(s, n, place, classes) == c).to(wide),
+        [batch, width, classes], wide,
+    )  # fmt: skip
+    taken = contractions.matmul(b, shares, classes_of, wide)
+
+    def element(s: Body, t: Scalar, n: Scalar, c: Scalar) -> Scalar:
+        found = s.extract(log_probs, [t, n, c]).to(wide).exp() - s.extract(taken, [n, t, c])
+        found = found * s.extract(gradient, [n]).to(wide)
+        kept = t < s.extract(times, [n]).to(INDEX)
+        if zero_infinity:
+            kept = kept & (s.extract(losses, [n]) != float("inf"))
+        return kept.where(found, 0.0)
+
+    return b.cast(b.from_function(element, [time, batch, classes], wide), call.dtype())
+
+
+def _backward_table(lines: _Alignments, log_probs: Tensor, times: Tensor, width: Size) -> Tensor:
+    """
+    The table of backward log-probabilities: beta[t, s] = log_probs[t, label(s)] + logaddexp of
+    beta[t + 1] at s, s + 1 and (if the labels differ) s + 2; -inf after the last time step.
+    """
+    b = lines.b
+    time, batch, classes = log_probs.shape
+    wide = log_probs.dtype.computed
+
+    def step(i: Any, after: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+        t = b.sub(b.sub(time, 1), i)
+
+        def element(s: Body, n: Scalar, place: Scalar) -> Scalar:
+            at, end = s.scalar(t), s.extract(lines.lengths, [n]).to(INDEX) * 2
+            last = s.extract(times, [n]).to(INDEX) - 1
+            old = [
+                (place + k <= end).where(
+                    s.extract(after, [n, (place + k).minimum(s.as_index(width) - 1)]), NEVER
+                )
+                for k in range(3)
+            ]
+            differ = lines.label(s, n, place, classes) != lines.label(s, n, place + 2, classes)
+            old[2] = ((place.rem(2) != 0) & differ).where(old[2], NEVER)
+            ends = ((place == end) | (place + 1 == end)).where(old[0]._other(0.0), NEVER)
+            found = (at == last).where(ends, _log_add(old))
+            found = found + s.extract(log_probs, [at, n, lines.label(s, n, place, classes)]).to(
+                wide
+            )
+            return ((place <= end) & (at <= last)).where(found, NEVER)
+
+        now = b.from_function(element, [batch, width], wide)
+        return now, shapes.update_slice(b, table, shapes.unsqueeze(b, now, 1), [0, t, 0])
+
+    never = [b.full(NEVER, wide, [batch, width]), b.full(NEVER, wide, [batch, time, width])]
+    return loops.for_(b, 0, time, never, step)[1]
 
 
 def _ends(b: Builder, last: Tensor, lengths: Tensor, times: Tensor) -> Tensor:
