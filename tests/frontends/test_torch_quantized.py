@@ -139,3 +139,48 @@ def test_other_functions_are_refused_by_name():
             (torch.randn(3),),
             target="reference",
         )
+
+
+class Embedded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.LSTM(4, 3)
+
+    def forward(self, x):
+        return self.layer(x)[0]
+
+
+def dynamic(model, *kinds, **options):
+    """A model with the layers of these kinds quantized, whose inputs are quantized at run time."""
+    return torch.ao.quantization.quantize_dynamic(model.eval(), set(kinds), **options)
+
+
+@pytest.mark.parametrize("kind", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("bias", [False, True])
+def test_layers_that_quantize_their_input(kind, bias):
+    nn = torch.nn
+    layers = nn.Linear(24, 8, bias=bias), nn.Tanh(), nn.Linear(8, 5, bias=bias)
+    model = dynamic(nn.Sequential(*layers), nn.Linear, dtype=kind)
+    program = irees.compile(model, (torch.randn(3, 24),), target="reference")
+    for x in (
+        torch.randn(3, 24) * 4 + 1,
+        torch.rand(3, 24),
+        -torch.rand(3, 24),
+        torch.zeros(3, 24),
+    ):
+        torch.testing.assert_close(program(x), model(x).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_with_scales_of_each_channel_and_inputs_of_any_rank():
+    per_channel = {torch.nn.Linear: torch.ao.quantization.per_channel_dynamic_qconfig}
+    linear = torch.nn.Sequential(torch.nn.Linear(24, 8)).eval()
+    model = torch.ao.quantization.quantize_dynamic(linear, per_channel)
+    x = torch.randn(2, 3, 24)
+    got = irees.compile(model, (x,), target="reference")(x)
+    torch.testing.assert_close(got, model(x).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_packed_weights_of_other_modules_are_refused():
+    model = dynamic(Embedded(), torch.nn.LSTM)
+    with pytest.raises(UnsupportedError, match=r"packed weights of a quantized module; leave"):
+        irees.compile(model, (torch.randn(5, 2, 4),))

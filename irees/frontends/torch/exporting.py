@@ -325,6 +325,9 @@ def memory_of(tensor: torch.Tensor) -> Any:
 
 _VIOLATED = "Constraints violated"
 
+_PACKED = "__obj_flatten__"
+"""The method that PyTorch misses in the packed weights of its quantized modules."""
+
 _BACKWARD = (
     "found a fake tensor in the exported program constant's list",
     "does not require grad and does not have a grad_fn",
@@ -337,6 +340,8 @@ not the first.
 
 def reason(error: BaseException) -> str:
     """The first non-empty line of an error message; the violated constraint if it names one."""
+    if _PACKED in str(error):
+        return "the program has packed weights of a quantized module"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith(_VIOLATED):
         lines = [line.removeprefix("- ") for line in lines if line.startswith("- ")] or lines
@@ -346,6 +351,8 @@ def reason(error: BaseException) -> str:
 def _way_out(error: BaseException) -> str | None:
     """What to do about an export that failed, if PyTorch says so or the cause is known."""
     text = str(error)
+    if _PACKED in text:
+        return "leave the module unquantized, or use torch.compile(backend='irees')"
     if text.startswith("Unsupported input type"):
         return "capture the object in the program instead of passing it as an argument"
     if any(each in text for each in _BACKWARD):

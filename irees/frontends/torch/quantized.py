@@ -8,7 +8,8 @@ arithmetic that `torch.export` records:
     torch.quantize_per_tensor(x, s, z, torch.qint8)  =>  Quantized(clamp(round(x / s + z)), s, z)
     torch.dequantize(q)                              =>  (q.ints - q.zero) * q.scale
 
-`unpacked` replaces the quantized modules of `torch.ao.nn.quantized` by modules on `Quantized`s. A
+`unpacked` replaces the quantized modules of `torch.ao.nn.quantized`, and the linear layers that
+`quantize_dynamic` makes, by modules on `Quantized`s. A
 function that is not in the table raises UnsupportedError. Quantized tensors cannot be arguments,
 results or buffers of a program.
 """
@@ -213,27 +214,71 @@ class _Linear(nn.Module):
 
     def __init__(self, packed: Any, is_relu: bool):
         super().__init__()
-        weight, bias = packed._weight_bias()
-        per_channel = weight.qscheme() == torch.per_channel_affine
         self.is_relu, self.scale, self.zero = is_relu, float(packed.scale), int(packed.zero_point)
-        self.register_buffer("weight", weight.int_repr())
+        self._keep(*packed._weight_bias())
+
+    def _keep(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
-        if per_channel:
+        if not weight.is_quantized:
+            self.register_buffer("weight", weight.float())
+            return
+        self.register_buffer("weight", weight.int_repr())
+        if weight.qscheme() == torch.per_channel_affine:
             scale, zero = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
             self.register_buffer("weight_scale", scale.float())
             self.register_buffer("weight_zero", zero.to(torch.int32)[:, None])
         else:
             self.weight_scale, self.weight_zero = weight.q_scale(), weight.q_zero_point()
 
-    def forward(self, q: Quantized) -> Quantized:
+    def _product(self, q: Quantized) -> torch.Tensor:
+        """acc * s + bias"""
         left = q.ints.to(torch.int32) - q.zero
         right = self.weight.to(torch.int32) - self.weight_zero
         factor = torch.as_tensor(self.weight_scale * q.scale, dtype=torch.float32)
         product = torch.matmul(left, right.t()).float() * factor
-        if self.bias is not None:
-            product = product + self.bias
-        found = quantize_per_tensor(product, self.scale, self.zero, q.dtype)
+        return product if self.bias is None else product + self.bias
+
+    def forward(self, q: Quantized) -> Quantized:
+        found = quantize_per_tensor(self._product(q), self.scale, self.zero, q.dtype)
         return _relu(found) if self.is_relu else found
+
+
+class _DynamicLinear(_Linear):
+    """
+    x @ weight^T + bias, where x is quantized by its smallest and largest element, and the product
+    is dequantized. 8 bits of which PyTorch leaves out one, so that sums of two products fit in i16.
+    """
+
+    def __init__(self, packed: Any):
+        nn.Module.__init__(self)
+        self.is_reduced = packed.version is not None and packed.version >= _REDUCED_SINCE
+        self._keep(*packed._weight_bias())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.weight.is_floating_point():
+            return nn.functional.linear(x.float(), self.weight, self.bias).to(x.dtype)
+        wide = x.float()
+        low, high = (t.clamp(*ends) for t, ends in zip(wide.aminmax(), ((None, 0), (0, None))))
+        scale, zero = _range_parameters(low, high, 127 if self.is_reduced else 255)
+        q = Quantized(_integers(wide, scale, zero, torch.quint8), scale, zero)
+        return self._product(q).to(x.dtype)
+
+
+_REDUCED_SINCE = 4
+"""Version of PyTorch's dynamic modules since which their inputs have 7 bits."""
+
+
+def _range_parameters(low: torch.Tensor, high: torch.Tensor, most: int) -> tuple[Any, Any]:
+    """
+    The scale for the integers 0, ..., `most`, and the zero point. It is computed from the end that
+    is nearer to 0, as PyTorch does.
+    """
+    low, high = low.double(), high.double()
+    scale = (high - low) / most
+    scale = torch.where(scale.float() == 0, 0.1, scale)
+    first, last = -low / scale, most - high / scale
+    zero = torch.where(low.abs() < most * scale + high.abs(), first, last)
+    return scale.float(), zero.clamp(0, most).round().to(torch.int32)
 
 
 def _unpacked(module: nn.Module) -> nn.Module | None:
@@ -245,6 +290,8 @@ def _unpacked(module: nn.Module) -> nn.Module | None:
         return _Quantize(module)
     if type(module) in (quantized.Linear, LinearReLU):
         return _Linear(module, type(module) is LinearReLU)
+    if type(module) is quantized.dynamic.Linear:
+        return _DynamicLinear(module)
     return None
 
 
