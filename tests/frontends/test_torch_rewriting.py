@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irees  # noqa: E402
-from irees.errors import IreesError  # noqa: E402
+from irees.errors import IreesError, UnsupportedError  # noqa: E402
 from irees.frontends.torch.rewriting import Traceable  # noqa: E402
 
 functional = torch.nn.functional
@@ -221,3 +221,11 @@ def test_batch_norms_average_over_all_batches(kind):
         torch.testing.assert_close(program(x), norm(x))
     for name, want in norm.named_buffers():
         torch.testing.assert_close(torch.as_tensor(program.state[name]), want)
+
+
+@pytest.mark.parametrize(
+    "branch", [lambda x: x if x.sum() > 0 else -x, lambda x: [row + 1 for row in x[x > 0]]]
+)
+def test_python_code_that_depends_on_values_has_a_way_out(branch):
+    with pytest.raises(UnsupportedError, match=r"use torch.cond .*torch.compile"):
+        irees.compile(branch, (torch.ones(3),), target="reference")

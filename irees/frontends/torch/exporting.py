@@ -104,13 +104,19 @@ def export(
         except IreesError:
             raise
         except Exception as error:
+            found = error
             if dynamic_shapes is None and decides_by_values(error):
-                with contextlib.suppress(Exception):
+                try:
                     return _decided(module, args, kwargs)
+                except _ReadsValues:
+                    pass
+                except Exception as later:
+                    # What is in the way once the first obstacle is out of it.
+                    found = later
             raise UnsupportedError(
-                f"torch.export cannot export the program: {reason(error)}",
-                location=user_line(error),
-                hint=_way_out(error),
+                f"torch.export cannot export the program: {reason(found)}",
+                location=user_line(found),
+                hint=_way_out(found),
             ) from error
 
 
@@ -123,17 +129,21 @@ def _as_tensor(value: Any) -> Any:
     return to_torch(np.array(value, value.dtype.newbyteorder("="), order="C"))
 
 
+class _ReadsValues(Exception):
+    """The user's own code reads values of tensors."""
+
+
 def _decided(module: Any, args: tuple, kwargs: dict) -> Any:
     """
     Exports with the data-dependent decisions of the example inputs; each call checks them. Allowed
     only if installed libraries make the decisions, because the user cannot change their code.
 
-    Raises ValueError if the user's code reads values; PyTorch's own error is more helpful then.
+    Raises _ReadsValues if the user's code reads values; PyTorch's own error is more helpful then.
     """
     found = decided(module, args, kwargs)
     places = [line for line in found if not is_installed(line.rpartition(":")[0])]
     if places:
-        raise ValueError(f"the control flow depends on values at {places[0]}")
+        raise _ReadsValues(f"the control flow depends on values at {places[0]}")
     with NotEmpty(is_installed) as sizes:
         exported = _exported(module, args, kwargs, None, found)
     if sizes.places:
@@ -325,6 +335,9 @@ def memory_of(tensor: torch.Tensor) -> Any:
 
 _VIOLATED = "Constraints violated"
 
+_NO_DATA = "its data is not allocated yet"
+"""PyTorch's words for code that reads a tensor that is traced."""
+
 _PACKED = "__obj_flatten__"
 """The method that PyTorch misses in the packed weights of its quantized modules."""
 
@@ -355,6 +368,11 @@ def _way_out(error: BaseException) -> str | None:
         return "leave the module unquantized, or use torch.compile(backend='irees')"
     if text.startswith("Unsupported input type"):
         return "capture the object in the program instead of passing it as an argument"
+    if decides_by_values(error) or _NO_DATA in text:
+        return (
+            "Python code cannot depend on values of tensors: use torch.cond or torch.while_loop, "
+            "or torch.compile(backend='irees'), which leaves such code to Python"
+        )
     if any(each in text for each in _BACKWARD):
         return "use torch.func.grad or torch.func.vjp instead of torch.autograd.grad"
     if not text.startswith(_VIOLATED) or "Suggested fixes:" not in text:
