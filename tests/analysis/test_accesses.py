@@ -9,8 +9,9 @@ from irees.analysis.accesses.arithmetic import Arithmetic
 from irees.analysis.accesses.host import Program, read_program
 from irees.analysis.accesses.polynomials import Polynomial
 from irees.analysis.accesses.prover import Prover
+from irees.analysis.accesses.samples import Sampler
 from irees.analysis.accesses.scalars import BINARY
-from irees.analysis.accesses.terms import AtLeast, Space
+from irees.analysis.accesses.terms import AtLeast, Every, Some, Space
 from irees.analysis.accesses.walk import Walk
 from irees.frontends.mlir.importer import import_mlir
 
@@ -163,10 +164,40 @@ def test_minima_are_one_of_two(at):
         assert not at.prover.holds(tile - 2)
 
 
+def test_a_case_that_nothing_is_known_of_may_happen(at, monkeypatch):
+    """`select(n >= 0 and ?, 1, 0)` may be 0: the second part of its condition may not hold."""
+    # Without samples, which find this too.
+    monkeypatch.setattr(Sampler, "refutes", lambda *_: False)
+    n = at.size()
+    x = at.do.select(Every((AtLeast(n - 3), at.space.unknown())), number(1), number(0))
+    with at.space.assuming([n - 3]):
+        assert not at.prover.holds(x - 1)
+    y = at.do.select(Every((AtLeast(n - 3), AtLeast(-n + 9))), number(1), number(0))
+    with at.space.assuming([n - 3, -n + 9]):
+        assert at.prover.holds(y - 1)
+
+
+def test_samples_satisfy_what_holds(at):
+    """A sample that breaks a fact of a scope is chosen again there, and kept outside."""
+    n, m = at.size(), at.size()
+    last = at.space.fresh("i", 0)
+    at.space.newest_of(last).facts = [n - 1 - last]
+    assert at.prover.sampler.refutes(n - last - 2)
+    assert not at.prover.sampler.refutes(n - last - 1)
+    with at.space.assuming([-n + 7, m - n * 100]):
+        at.prover.sampler.choose()
+        assert at.prover.sampler.refutes(n - 8)
+        assert not at.prover.sampler.refutes(m - n * 100)
+        with at.space.assuming([n - 9]):
+            at.prover.sampler.choose()
+            assert not at.prover.sampler.refutes(number(-1))
+    at.space.narrow(n.newest(), -1, 20)
+    at.prover.sampler.choose()
+    assert not at.prover.sampler.refutes(-n + 20)
+
+
 def test_one_of_several_is_decided_by_what_excludes_the_others(at):
     n, m = at.size(), at.size()
-    from irees.analysis.accesses.terms import Every, Some
-
     empty = Every((AtLeast(n), AtLeast(-n)))
     at.space.pending.append(Some((AtLeast(m - n - 2), empty)))
     assert not at.prover.holds(m - 2)
@@ -178,8 +209,6 @@ def test_one_of_several_is_decided_by_what_excludes_the_others(at):
 def test_what_is_decided_is_remembered_until_more_is_known(at, monkeypatch):
     """Each condition takes proofs of its own, and most proofs that fail ask for what is decided."""
     n, m = at.size(), at.size()
-    from irees.analysis.accesses.terms import Every, Some
-
     at.space.pending.append(Some((AtLeast(m - n - 2), Every((AtLeast(n), AtLeast(-n))))))
     decided, decide = [], Prover._decide
     monkeypatch.setattr(Prover, "_decide", lambda prover: decided.append(1) or decide(prover))

@@ -587,4 +587,20 @@ MUTANTS = (
         "o.parent_op() is not loop",
         ("filecheck/transforms/codegen/gpu/gpu_replicate_scalars.mlir",),
     ),
+    Mutant(
+        "A340",
+        "a case is ruled out though nothing is known of a part of its condition",
+        ACCESSES + "prover.py",
+        "if not isinstance(case.condition, Some) or not _is_of_inequalities(negation):",
+        "if not isinstance(case.condition, Some):",
+        (*PROVER, "tests/properties/test_access_arithmetic.py"),
+    ),
+    Mutant(
+        "A341",
+        "a sample that breaks a fact goes on refuting",
+        ACCESSES + "samples.py",
+        "            if broken:\n",
+        "            if broken and samples.narrowed < 0:\n",
+        PROVER,
+    ),
 )

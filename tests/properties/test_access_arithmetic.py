@@ -7,8 +7,9 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.samples import Sampler
 from irees.analysis.accesses.scalars import BINARY
-from irees.analysis.accesses.terms import Space
+from irees.analysis.accesses.terms import AtLeast, Condition, Every, Some, Space, opposite
 from irees.analysis.accesses.walk import Walk
 from irees.testing import profiles
 
@@ -105,3 +106,42 @@ def test_what_is_proved_is_true(name, data):
         if prover.fits(other, bits):
             assert not prover.holds(result - other - (value - of_other + 1))
             assert not prover.holds(other - result - (of_other - value + 1))
+
+
+FOLLOWED = ["addi", "subi", "muli", "divui", "divsi", "remui", "minsi", "maxsi", "minui", "andi"]
+
+
+def condition(data, walk: Walk, known: list[Polynomial]) -> Condition:
+    """A comparison, something unknown, or both."""
+    a, b = (data.draw(st.sampled_from(known)) for _ in range(2))
+    c = data.draw(st.sampled_from(CONSTANTS[:8]))
+    compared = AtLeast(a - b + c)
+    kinds = [compared, opposite(compared), walk.space.unknown()]
+    one, other = (data.draw(st.sampled_from(kinds)) for _ in range(2))
+    return data.draw(st.sampled_from([one, Every((one, other)), Some((one, other))]))
+
+
+@settings(max_examples=300 * FACTOR, deadline=None)
+@given(st.data())
+def test_no_sample_refutes_what_is_proved(data):
+    walk = Walk(Space())
+    prover, sampler = walk.prover, walk.prover.sampler
+    prover.sampler = Sampler(Space())  # knows no variables: the search alone decides
+    prover.sampler.refutes = lambda _: False  # type: ignore[method-assign]
+    known = [walk.space.fresh("x", *data.draw(st.sampled_from(RANGES[:6]))) for _ in range(2)]
+    facts = [f for _ in range(2) for f in prover.facts_of(condition(data, walk, known))]
+    with walk.space.assuming(data.draw(st.sampled_from([[], facts]))):
+        for _ in range(data.draw(st.integers(1, 4))):
+            a, b = (data.draw(st.sampled_from(known)) for _ in range(2))
+            b = b if data.draw(st.booleans()) else Polynomial.number(data.draw(st.integers(1, 9)))
+            if data.draw(st.booleans()):
+                known.append(walk.arithmetic.select(condition(data, walk, known), a, b))
+            else:
+                known.append(BINARY[data.draw(st.sampled_from(FOLLOWED))](walk, a, b, 64))
+        sampler.choose()
+        for x in known:
+            for y in known:
+                for constant in (0, -1, 5):
+                    goal = known[-1] + x - y + constant
+                    if prover.holds(goal):
+                        assert not sampler.refutes(goal)

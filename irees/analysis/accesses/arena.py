@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from irees.analysis.accesses.polynomials import Polynomial
-from irees.analysis.accesses.prover import Prover
 from irees.dialects.storage import is_slot
 
 
@@ -65,12 +64,12 @@ def temporaries(
     return found
 
 
-def overlapping(prover: Prover, parts: Sequence[Temporary]) -> Iterator[Temporary]:
+def overlapping(parts: Sequence[Temporary]) -> Iterator[Temporary]:
     """Yields slots of constant range that overlap an earlier one in bytes and live range."""
     for a, b in combinations(parts, 2):
         if a.last < b.first or b.last < a.first or min(a.last, b.last) < 0:
             continue
-        if not prover.holds(b.start - a.end) and not prover.holds(a.start - b.end):
-            # With dynamic sizes a missing proof is no evidence of an overlap.
-            if all(end.constant is not None for end in (a.start, a.end, b.start, b.end)):
-                yield b
+        gaps = ((b.start - a.end).constant, (a.start - b.end).constant)
+        # With dynamic sizes a missing proof is no evidence of an overlap.
+        if all(gap is not None and gap < 0 for gap in gaps):
+            yield b

@@ -16,7 +16,7 @@ from itertools import count as counter
 from xdsl.ir import Operation, SSAValue
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial, product
-from irees.analysis.accesses.prover import Prover, Step
+from irees.analysis.accesses.prover import STEPS, Prover, Step
 
 
 @dataclass(eq=False)
@@ -259,7 +259,7 @@ def goes_forward(prover: Prover, view: View, lanes: Sequence[Polynomial]) -> boo
     """Whether the last element of an access has the largest address."""
     moving = [axis for axis, count in zip(view.axes, lanes, strict=True) if count != ONE]
     steps = [s for axis in moving for s in (axis.step, axis.stride) if s is not None]
-    return all(step == ONE or prover.holds(step) for step in steps)
+    return all(step == ONE or prover.holds(step, STEPS) for step in steps)
 
 
 def prove_inside(

@@ -199,7 +199,7 @@ class Carried:
                 variable.low = low if variable.low is None else max(low, variable.low)
             if not candidate.least and (high := space.high(candidate.end)) is not None:
                 variable.high = high if variable.high is None else min(high, variable.high)
-        space.memories[-1].clear()
+        space.forget()
 
     def _merge_views(self) -> bool:
         """Whether the view of each carried buffer is among its assumed views."""

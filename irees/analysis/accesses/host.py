@@ -19,6 +19,7 @@ from irees.analysis.accesses import scalars
 from irees.analysis.accesses.arena import overlapping, temporaries
 from irees.analysis.accesses.buffers import Axis, View
 from irees.analysis.accesses.polynomials import ONE, Polynomial, product
+from irees.analysis.accesses.prover import STEPS
 from irees.analysis.accesses.terms import AtLeast, Condition, Every, Some, Space, Unknown, Within
 from irees.analysis.accesses.views import buffer
 from irees.analysis.accesses.walk import Access, Walk
@@ -94,7 +95,7 @@ class Program(Walk):
                 self.argument(arg, checked=function.sym_name.data not in self.called)
             self.block(block)
             for parts in temporaries(block, self.bytes).values():
-                self.overlapping += [part.op for part in overlapping(self.prover, parts)]
+                self.overlapping += [part.op for part in overlapping(parts)]
         self.solved.clear()
 
     def argument(self, arg: SSAValue, *, checked: bool = False) -> None:
@@ -267,7 +268,8 @@ class Program(Walk):
         most, given = arg.type.get_shape()[dim], operand.type.get_shape()[dim]
         if given == most or not self.recording:
             return
-        if size is None or not (self.prover.holds(size - most) and self.prover.holds(-size + most)):
+        differences = () if size is None else (size - most, -size + most)
+        if size is None or not all(self.prover.holds(p, STEPS) for p in differences):
             self.believed.append((arg, operand))
 
     def merged(self, value: SSAValue) -> bool:

@@ -11,6 +11,9 @@ variables. If no fact helps, the prover splits on the cases of v (a minimum, a s
 divided by the gcd of its coefficients (Farkas' lemma with Chvátal-Gomory cuts; the certificates are
 those of micromega, Besson 2006).
 
+Most goals are false: they ask whether an expression can be simplified, or come from a fact that
+does not help. `samples` refutes them by a value.
+
 A proof is a tree of `Step`s. `irees.testing.certificates` checks proofs without a search.
 """
 
@@ -24,6 +27,7 @@ from math import gcd, inf
 from typing import Any
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
+from irees.analysis.accesses.samples import Sampler
 from irees.analysis.accesses.terms import (
     AtLeast,
     Case,
@@ -49,7 +53,9 @@ ALL, LAST = 20_000, 60
 """After `ALL` steps for one kernel, each further proof gets at most `LAST` steps."""
 
 FEW = 30
-"""Step limit of optional proofs, which only simplify an expression."""
+"""
+Step limit of all proofs but those of accesses. They find facts and simplify expressions; most fail.
+"""
 
 DEPTH = 50
 """Depth limit of the search."""
@@ -118,6 +124,7 @@ class Prover:
 
     def __init__(self, space: Space) -> None:
         self.space = space
+        self.sampler = Sampler(space)
         self.steps = 0
         self._begun = 0
         self._left = 0
@@ -144,12 +151,14 @@ class Prover:
         """Resets the step budget for the next kernel."""
         self._begun = self.steps
 
-    def holds(self, goal: Polynomial, steps: int = STEPS) -> bool:
+    def holds(self, goal: Polynomial, steps: int = FEW) -> bool:
         """Whether a proof of `goal >= 0` was found."""
         return self.prove(goal, steps) is not None
 
     def prove(self, goal: Polynomial, steps: int = STEPS) -> Step | None:
         """Returns a proof of `goal >= 0`, or None if none was found."""
+        if self.space.is_nonnegative(goal):
+            return LOW
         exhausted = self.steps - self._begun > ALL and not self._is_thorough
         if exhausted:
             # Bounds compile time: accesses without a proof get a run-time guard.
@@ -157,6 +166,7 @@ class Prover:
         self._depth = 0
         if steps == FEW and goal in self._missed():
             return None
+        self.sampler.choose()
         found = self._quickly(goal) if steps > QUICK else None
         self._left = steps
         found = found or self._search(goal, frozenset())
@@ -291,6 +301,8 @@ class Prover:
         goal = goal.tightened()
         if self.space.is_nonnegative(goal):
             return LOW
+        if self.sampler.refutes(goal):
+            return None
         newest = goal.newest()
         if newest < 0:
             return None
@@ -473,10 +485,11 @@ class Prover:
 
     def _not(self, number: int, case: Case, split: frozenset[int]) -> Step | None:
         """Refutes a case by proving the negation of its condition, a disjunction."""
-        if not isinstance(case.condition, Some):
+        negation = opposite(case.condition)
+        if not isinstance(case.condition, Some) or not _is_of_inequalities(negation):
             return None
         steps = []
-        for fact in self.facts_within(opposite(case.condition)):
+        for fact in self.facts_within(negation):
             then = self._search(fact, split)
             if then is None:
                 return None
@@ -490,3 +503,10 @@ class Prover:
         if isinstance(condition, Every):
             return [fact for part in condition.parts for fact in self.facts_within(part)]
         return []
+
+
+def _is_of_inequalities(condition: Condition) -> bool:
+    """Whether a condition is a conjunction of inequalities: `facts_within` says all of it."""
+    if isinstance(condition, Every):
+        return all(map(_is_of_inequalities, condition.parts))
+    return isinstance(condition, AtLeast)

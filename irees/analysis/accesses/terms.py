@@ -22,6 +22,9 @@ from irees.target import MOST_TOGETHER
 MOST_CONSEQUENCES = 6
 """Largest number of facts derived from one fact, itself included."""
 
+SAMPLES = "samples"
+"""Key of the samples of a scope in its memory, which facts that are added do not invalidate."""
+
 CONTRADICTION = -1
 """Key of scoped facts that cannot hold: the code that assumes them is never reached."""
 
@@ -125,8 +128,12 @@ class Space:
         """Disjunctions and `Within`s that hold here, but give no facts yet."""
         self.bounded: dict[Monomial, int] = {}
         """Products of variables => upper bounds."""
-        self.memories: list[dict[Polynomial, object]] = [{}]
+        self.memories: list[dict[Polynomial | str, object]] = [{}]
         """The prover's memoized results, one table per enclosing scope."""
+        self.assumptions: list[Polynomial] = []
+        """The facts of `scoped` in the order of insertion, each once."""
+        self.narrowed: list[int] = []
+        """Variables in the order in which their intervals were narrowed."""
         self._added: list[int] = []
         """Keys of `scoped` in the order of insertion, for undoing."""
         self._interned: dict[Hashable, int] = {}
@@ -247,7 +254,7 @@ class Space:
     @contextmanager
     def assuming(self, facts: Sequence[Polynomial]) -> Iterator[None]:
         """Opens a scope in which facts hold; also drops facts assumed inside on exit."""
-        pending, before = len(self.pending), len(self._added)
+        pending, before, assumed = len(self.pending), len(self._added), len(self.assumptions)
         self._add(facts)
         self.memories.append({})
         try:
@@ -255,6 +262,7 @@ class Space:
         finally:
             self.memories.pop()
             del self.pending[pending:]
+            del self.assumptions[assumed:]
             while len(self._added) > before:
                 self.scoped[self._added.pop()].pop()
 
@@ -265,6 +273,13 @@ class Space:
             variable.low = -constant if variable.low is None else max(variable.low, -constant)
         else:
             variable.high = constant if variable.high is None else min(variable.high, constant)
+        self.narrowed.append(number)
+
+    def forget(self) -> None:
+        """Forgets what was remembered: facts of variables were replaced."""
+        self.memories[-1].clear()
+        for memory in self.memories:
+            memory.pop(SAMPLES, None)
 
     def replace(self, number: int, value: Polynomial) -> None:
         """Substitutes a polynomial of older variables for a variable in all facts and bounds."""
@@ -272,6 +287,7 @@ class Space:
         for variable in self.variables[number + 1 :]:
             known = [f.substituted(update) for f in variable.facts if number in f.variables()]
             variable.facts = [*known, *variable.facts]
+        self.forget()
         facts = [f for known in self.scoped.values() for f in known if number in f.variables()]
         self.assume([value, *(fact.substituted(update) for fact in dict.fromkeys(facts))])
         self.pending[:] = [substituted(condition, update) for condition in self.pending]
@@ -333,11 +349,15 @@ class Space:
     def assume(self, facts: Sequence[Polynomial]) -> None:
         """Assumes facts up to the end of the current scope."""
         self._add(facts)
+        samples = self.memories[-1].get(SAMPLES)
         self.memories[-1].clear()
+        if samples is not None:
+            self.memories[-1][SAMPLES] = samples
 
     def _add(self, facts: Sequence[Polynomial]) -> None:
         for fact in facts:
             tight = fact.tightened()
+            self.assumptions.append(tight)
             if (high := self.high(tight)) is not None and high < 0:
                 self.scoped.setdefault(CONTRADICTION, []).append(tight)
                 self._added.append(CONTRADICTION)
