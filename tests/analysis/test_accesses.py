@@ -305,6 +305,20 @@ def test_counters(step: str, inside: bool):
     assert shown(body.replace("to %c64", "to %n")) == [False]
 
 
+@pytest.mark.parametrize(
+    ("otherwise", "inside"), [("%c0", True), ("%c1", False)], ids=["no turn", "a turn"]
+)
+def test_a_loop_that_turns_tells_how_often_it_may(otherwise: str, inside: bool):
+    """Where it turns 8 times for n > 0, and else not at all, x has an element in it."""
+    body = f"""
+    %some = arith.cmpi sgt, %n, %c0 : index
+    %turns = arith.select %some, %c8, {otherwise} : index
+    scf.for %i = %c0 to %turns step %c1 {{
+      memref.store %z, %x[%c0] : memref<?xf32>
+    }}"""
+    assert shown(body) == [inside]
+
+
 def test_a_value_that_is_passed_on():
     """Doubled in each turn it leaves the buffer, and 8 - x stays between 0 and 8."""
     loop = """

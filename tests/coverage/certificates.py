@@ -2,11 +2,16 @@
 Counts how the accesses of programs are kept in bounds: proved, or guarded.
 
     python tests/coverage/certificates.py [--count 300] FOLDER ...
+    PYTHONPATH=TORCH_MLIR/projects/pt1/python python tests/coverage/certificates.py \\
+        --count 300 torch-mlir
 
 Compiles the `*.mlir` files below each folder, evenly spaced `--count` of them, for an AVX2 CPU and
 for sm_80, up to the phase `verification`. Files that do not compile are counted as refused. Prints a
 row of a table for each folder and target. Kernels with contractions, convolutions, poolings or other
 reductions of dynamic sizes are also counted by themselves.
+
+`torch-mlir` stands for torch-mlir's end-to-end programs (`torch_mlir_programs.py`), as irees imports
+them from PyTorch: evenly spaced `--count` of them, in the order of their names.
 """
 
 from __future__ import annotations
@@ -16,12 +21,16 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from multiprocessing import Pool
 from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
 
 import irees
 from irees.dialects.flow import ExecutableOp
-from irees.errors import InternalError, IreesError
+from irees.errors import InternalError, IreesError, UnsupportedError
 
 TARGETS = ("cpu:x86-64-v3", "cuda:sm_80")
 DYNAMIC = re.compile(r"\b(contract|reduce) [^,]*\?")
@@ -29,19 +38,48 @@ DYNAMIC = re.compile(r"\b(contract|reduce) [^,]*\?")
 reduction over a size that is not known."""
 
 
+SUITE = Path("torch-mlir")
+"""Stands for torch-mlir's programs, whose names have no suffix."""
+
+
+@cache
+def suite() -> dict[str, Any]:
+    """Returns torch-mlir's programs by name."""
+    from torch_mlir_programs import programs
+
+    return programs()
+
+
 def files(folder: Path, count: int | None) -> list[Path]:
     """Returns the programs below a folder, evenly spaced `count` of them."""
-    found = sorted(folder.rglob("*.mlir"))
+    found = [Path(n) for n in suite()] if folder == SUITE else folder.rglob("*.mlir")
+    found = sorted(found)
     if count is None or len(found) <= count:
         return found
     return [found[i * len(found) // count] for i in range(count)]
+
+
+def compiled(path: Path, target: str) -> ModuleOp:
+    """Returns a program with certificates."""
+    if path.suffix:
+        return irees.compile(path.read_text(), target=target, to="verification")
+    from torch_mlir_e2e_test.framework import generate_golden_trace
+
+    test = suite()[path.name]
+    try:
+        (call,) = generate_golden_trace(test)
+    except Exception as error:
+        raise UnsupportedError(f"eager PyTorch does not run it: {error}") from error
+    return irees.compile(
+        test.program_factory(), tuple(call.inputs), target=target, to="verification"
+    )
 
 
 def counted(job: tuple[Path, str]) -> Counter[str]:
     """Returns counts of one program: accesses by kind, and of its dynamic kernels."""
     path, target = job
     try:
-        module = irees.compile(path.read_text(), target=target, to="verification")
+        module = compiled(path, target)
     except InternalError as error:
         print(f"{path} for {target}: {error}", file=sys.stderr)
         return Counter(internal=1)

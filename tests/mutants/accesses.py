@@ -603,4 +603,20 @@ MUTANTS = (
         "            if broken and samples.narrowed < 0:\n",
         PROVER,
     ),
+    Mutant(
+        "A342",
+        "a selected number of turns is taken for its first case, though the other turns, too",
+        ACCESSES + "prover.py",
+        "        if len(possible) == 1:\n            for each in self.facts_of(possible[0].condition):\n",
+        "        if possible:\n            for each in self.facts_of(possible[0].condition):\n",
+        PROVER,
+    ),
+    Mutant(
+        "A343",
+        "places that a radix sort counted are stored to without a test",
+        COMMON + "utils/radix_sort.py",
+        'compare(place, double, "ult", b)',
+        'compare(place, place, "ule", b)',
+        (f"{VERIFY}test_counted_places_are_tested_where_they_are_used",),
+    ),
 )

@@ -70,7 +70,7 @@ def for_loop(walk: Walk, op: Operation) -> None:
         walk.block(block)
         end()
 
-    with walk.space.assuming(walk.space.consequences(high - low - 1) if known else []):
+    with walk.space.assuming(walk.prover.implications(high - low - 1) if known else []):
         carried.enter(turn, _induction(walk, op, trips))
         walk.around.append(AtLeast(high - low - 1) if known else Every())
         walk.block(block)

@@ -185,21 +185,11 @@ def async_copy(walk: Walk, op: Operation) -> None:
     facts: list[Polynomial] = []
     if read is not None:
         count = walk.arithmetic.exact(walk.number(read))
-        known = (walk.space.consequences(fact) for fact in _where_positive(walk, count))
-        facts = [count - 1, *(fact for facts in known for fact in facts)]
+        facts = walk.prover.implications(count - 1)
     with walk.space.assuming(facts):
         source = [walk.prover.settled(place) for place in source]
         lanes = [*[ONE] * (len(source) - 1), walk.prover.settled(count)]
         walk.access(op, op.src, source, lanes, writes=False)  # type: ignore[attr-defined]
-
-
-def _where_positive(walk: Walk, count: Polynomial) -> list[Polynomial]:
-    """Returns the facts implied by a nonzero element count."""
-    if count.single is None:
-        return []
-    cases = walk.space.variables[count.single].cases
-    possible = [case for case in cases if walk.space.high(case.value) != 0]
-    return walk.prover.facts_of(possible[0].condition) if len(possible) == 1 else []
 
 
 def matrices(walk: Walk, op: Operation) -> None:

@@ -285,6 +285,21 @@ class Prover:
             return self.facts_of(condition.condition)
         return []
 
+    def implications(self, fact: Polynomial) -> list[Polynomial]:
+        """
+        Returns the consequences of a fact, and of the case that its newest variable must have.
+
+        select(n > 0, 8, 0) - 1 >= 0  =>  n - 1 >= 0, since 0 - 1 >= 0 does not hold.
+        """
+        found, newest = self.space.consequences(fact), fact.newest()
+        cases = self.space.variables[newest].cases if newest >= 0 else ()
+        values = (fact.substituted({newest: case.value}) for case in cases)
+        possible = [c for c, v in zip(cases, values, strict=True) if not self.holds(-v - 1)]
+        if len(possible) == 1:
+            for each in self.facts_of(possible[0].condition):
+                found += self.space.consequences(each)
+        return found
+
     def implied(self, condition: Condition) -> bool:
         """Whether a condition is proved to hold within `FEW` steps per inequality."""
         if isinstance(condition, AtLeast):

@@ -52,8 +52,13 @@ func.func @exclusive(%x: memref<?xi64>, %y: memref<?xi64>, %acc: memref<i64>) {
 // CHECK:         arith.shrui %{{.*}}, %{{.*}} : i32
 // CHECK:         %[[START:.*]] = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}) -> (index) {
 // CHECK:           scf.if %{{.*}} -> (index) {
+// CHECK:             %[[INSIDE:.*]] = arith.cmpi ult, %[[PLACE:.*]], %{{.*}} : index
+// CHECK-NEXT:        scf.if %[[INSIDE]] {
+// CHECK-NEXT:          memref.store %{{.*}}, %[[KEYS]][%[[PLACE]]] : memref<?xi32>
+// CHECK-NEXT:          memref.store %{{.*}}, %[[ORIGINS]][%[[PLACE]]] : memref<?xindex>
 // CHECK:         %[[AT:.*]] = arith.addi %[[START]], %{{.*}} : index
-// CHECK-NEXT:      %[[ORIGIN:.*]] = memref.load %[[ORIGINS]][%[[AT]]] : memref<?xindex>
+// CHECK-NEXT:      %[[FROM:.*]] = memref.load %[[ORIGINS]][%[[AT]]] : memref<?xindex>
+// CHECK:           %[[ORIGIN:.*]] = arith.minui %[[FROM]], %{{.*}} : index
 // CHECK-NEXT:      %[[VALUE:.*]] = memref.load %[[COPY]][%[[ORIGIN]]] : memref<?xf32>
 // CHECK-NEXT:      memref.store %[[VALUE]], %v
 func.func @sort(%v: memref<?xf32>) {

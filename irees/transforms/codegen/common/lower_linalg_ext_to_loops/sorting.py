@@ -18,6 +18,7 @@ from irees.transforms.codegen.common.utils.radix_keys import RadixKey, radix_key
 from irees.transforms.codegen.common.utils.radix_sort import numbers_for, sort_numbers
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
+    below,
     compare,
     load,
     load_or_position,
@@ -64,6 +65,7 @@ def sort_by_radix(op: ext.SortOp, size: Size, key: RadixKey, at: IndexBuilder) -
         start = sort_numbers(key, numbers, size, read, b)
         close, i, c = for_loop(b, 0, size, 1)
         origin = as_type(load(numbers.origins, [c.add(start, i)], c), IndexType(), c)
+        origin = below(origin, size, c)
         for target, copy in zip(targets, copies, strict=True):
             store(load(copy, [origin], c), target, place(ivs, dim, i), c)
         close()

@@ -35,6 +35,14 @@ def compare(lhs: Size, rhs: Size, predicate: str, b: IndexBuilder) -> SSAValue:
     return b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate)).results[0]
 
 
+def below(index: SSAValue, size: Size, b: IndexBuilder) -> SSAValue:
+    """
+    Returns an index, at most size - 1. Used for an index that comes from memory and is in bounds:
+    no proof of an access follows how it came into the memory.
+    """
+    return b.insert(arith.MinUIOp(index, b.value(b.sub(size, 1)))).results[0]
+
+
 def rows(
     buffer: SSAValue, dims: Sequence[int], at: IndexBuilder,
     inside: Callable[[dict[int, Size], IndexBuilder], None],
