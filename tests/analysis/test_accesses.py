@@ -245,6 +245,28 @@ def test_a_size_that_is_a_number_bounds_the_product_of_the_others(at):
     assert not at.space.is_nonnegative(-b * c + 29)
 
 
+def test_a_sum_with_a_negative_part_bounds_no_size(at):
+    """n + 7 q <= 0 for q = floor(-n / 7), and n may be anything: the padding is not negative."""
+    n = at.size()
+    at.space.limit(n + at.do.floor(-n, number(7)) * 7, 0)
+    assert not at.prover.holds(-n + 1000)
+    m = at.size()
+    at.space.limit(n + m * 7, 70)
+    assert at.prover.holds(-m + 10)
+
+
+def test_what_an_enclosing_scope_decided_holds(at, monkeypatch):
+    n, m = at.size(), at.size()
+    empty = Every((AtLeast(n), AtLeast(-n)))
+    at.space.pending.append(Some((AtLeast(m - n - 2), empty)))
+    with at.space.assuming([n - 1]):
+        assert at.prover.holds(m - 3)
+        monkeypatch.setattr(Prover, "facts_of", lambda *_: pytest.fail("decided again"))
+        with at.space.assuming([-n + 7]):
+            assert at.prover.holds(m - 3)
+            assert not at.prover.holds(m - 4)
+
+
 @pytest.mark.parametrize("count", [3, 200])
 def test_a_long_sum_is_proved_by_the_terms_that_matter(at, count):
     """64 ceil(n / 16) - 4 n + ... + 64 ceil(m / 16) >= 0, for any number of other sizes."""

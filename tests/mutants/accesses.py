@@ -619,4 +619,12 @@ MUTANTS = (
         'compare(place, place, "ule", b)',
         (f"{VERIFY}test_counted_places_are_tested_where_they_are_used",),
     ),
+    Mutant(
+        "A344",
+        "a sum of at most 0 bounds a size, though its other part is negative",
+        ACCESSES + "terms.py",
+        "if not are_natural or any(c < 0 for c in count.terms.values()):",
+        "if any(c < 0 for c in count.terms.values()):",
+        PROVER,
+    ),
 )

@@ -29,6 +29,7 @@ from typing import Any
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial
 from irees.analysis.accesses.samples import Sampler
 from irees.analysis.accesses.terms import (
+    DECIDED,
     AtLeast,
     Case,
     Condition,
@@ -235,10 +236,20 @@ class Prover:
     def _decide(self) -> list[Polynomial]:
         pending, self.space.pending = self.space.pending, []
         try:
-            facts = [fact for condition in pending for fact in self.facts_of(condition)]
-            return [f for fact in facts for f in self.space.consequences(self.settled(fact))]
+            return [fact for condition in pending for fact in self._decided_by(condition)]
         finally:
             self.space.pending = pending
+
+    def _decided_by(self, condition: Condition) -> list[Polynomial]:
+        """Returns the facts of a pending condition. What an enclosing scope decided holds here."""
+        for memory in self.space.memories:
+            known: list[Polynomial] = memory.get(DECIDED, {}).get(condition)  # type: ignore
+            if known:
+                return known
+        facts = self.facts_of(condition)
+        found = [f for fact in facts for f in self.space.consequences(self.settled(fact))]
+        self._scope_memory(DECIDED, {})[condition] = found
+        return found
 
     def settled(self, polynomial: Polynomial) -> Polynomial:
         """Substitutes each truncation or select that has an implied case by that case."""

@@ -25,6 +25,9 @@ The size of a buffer in each sample, if its bounds allow it. No tile or vector d
 so that the loops over rests have iterations, too.
 """
 
+OTHERS = (-1, 0)
+"""The value of a number that is not known to be natural: results of divisions by 0 have these."""
+
 IS_LAST = (True, False)
 """Whether variables with bounds are at the upper one: loops in their last iteration."""
 
@@ -210,8 +213,11 @@ def _end(low: int | None, high: int | None, sample: int) -> int:
 
 
 def _size(low: int | None, high: int | None, sample: int) -> int:
-    """Returns a size within two bounds."""
-    size = SIZES[sample] if low is None else max(SIZES[sample], low)
+    """Returns a size within two bounds, or a small number for what may be negative."""
+    if low is None or low < 0:
+        size = OTHERS[sample] if high is None else min(OTHERS[sample], high)
+        return size if low is None else max(size, low)
+    size = max(SIZES[sample], low)
     if high is None or size <= high:
         return size
-    return high - UNEVEN if low is not None and low <= high - UNEVEN else high
+    return high - UNEVEN if low <= high - UNEVEN else high

@@ -22,8 +22,11 @@ from irees.target import MOST_TOGETHER
 MOST_CONSEQUENCES = 6
 """Largest number of facts derived from one fact, itself included."""
 
-SAMPLES = "samples"
-"""Key of the samples of a scope in its memory, which facts that are added do not invalidate."""
+SAMPLES, DECIDED = "samples", "decided by"
+"""
+Keys of a scope's memory: its samples, and the facts of its pending conditions. Both outlast facts
+that are added.
+"""
 
 CONTRADICTION = -1
 """Key of scoped facts that cannot hold: the code that assumes them is never reached."""
@@ -167,20 +170,21 @@ class Space:
         parts: bool = False,
     ) -> None:
         """
-        Bounds each nonnegative monomial of `count`, an element count of at most `most`.
+        Bounds each monomial of `count`, an element count of at most `most`, if none is negative.
 
         With `parts`, also bounds the product of each subset of the sizes: numpy and PyTorch limit
         the product of the nonzero sizes of empty arrays too.
         """
-        if any(c < 0 for c in count.terms.values()):
+        # A negative monomial would make room for the others.
+        are_natural = all(map(natural or self._is_natural, count.variables()))
+        if not are_natural or any(c < 0 for c in count.terms.values()):
             return
         for monomial, factor in count.terms.items():
-            if all(map(natural or self._is_natural, monomial)):
-                if len(monomial) == 1:
-                    self.bound(monomial, most // factor)
-                for size in range(2 if parts else len(monomial), min(len(monomial), 8) + 1):
-                    for part in combinations(monomial, size):
-                        self.bound(part, most)
+            if len(monomial) == 1:
+                self.bound(monomial, most // factor)
+            for size in range(2 if parts else len(monomial), min(len(monomial), 8) + 1):
+                for part in combinations(monomial, size):
+                    self.bound(part, most)
 
     def _is_natural(self, number: int) -> bool:
         low = self.variables[number].low
@@ -349,10 +353,10 @@ class Space:
     def assume(self, facts: Sequence[Polynomial]) -> None:
         """Assumes facts up to the end of the current scope."""
         self._add(facts)
-        samples = self.memories[-1].get(SAMPLES)
-        self.memories[-1].clear()
-        if samples is not None:
-            self.memories[-1][SAMPLES] = samples
+        memory = self.memories[-1]
+        kept = {key: memory[key] for key in (SAMPLES, DECIDED) if key in memory}
+        memory.clear()
+        memory.update(kept)
 
     def _add(self, facts: Sequence[Polynomial]) -> None:
         for fact in facts:
