@@ -526,6 +526,8 @@ MUTANTS = (
         "if inner.acc is not None:",
         "if False:",
         ("tests/transforms/input/test_own_kernels.py",),
+    ),
+    Mutant(
         "A330",
         "dtypes that only PyTorch's kernels refuse are compiled",
         "irees/frontends/torch/kernel_checks.py",
