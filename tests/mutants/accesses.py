@@ -52,8 +52,8 @@ MUTANTS = (
         "A04",
         "the rest of a row goes on past its end",
         "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "            return\n        body, iv, inner = for_loop(at, main, size, 1)",
-        "            return\n        body, iv, inner = for_loop(at, main, at.add(size, 1), 1)",
+        "{**ivs, loop: inner.sub(size, self.lanes)}",
+        "{**ivs, loop: inner.sub(size, self.lanes - 1)}",
         shown("matmul large"),
     ),
     Mutant(
@@ -380,8 +380,8 @@ MUTANTS = (
         "A48",
         "a kernel is believed to get the sizes that its types have",
         "irees/analysis/accesses/host.py",
-        "if size is None or not (",
-        "if size is None and not (",
+        "if size is None or not all(",
+        "if size is None and not all(",
         ("tests/analysis/test_accesses.py",),
     ),
     Mutant(
