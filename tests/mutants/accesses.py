@@ -627,4 +627,12 @@ MUTANTS = (
         "if any(c < 0 for c in count.terms.values()):",
         PROVER,
     ),
+    Mutant(
+        "A345",
+        "a vector of two dims has the type of its first one",
+        "irees/backends/common/types.py",
+        "shape[0] if len(shape) == 1 else 0",
+        "shape[0] if shape else 0",
+        ("tests/backends/common/test_types.py",),
+    ),
 )
