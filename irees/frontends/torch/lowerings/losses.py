@@ -122,7 +122,7 @@ def ctc_loss_backward(
 ) -> Tensor:  # fmt: skip
     """
     exp(log_probs) less the probability that an alignment has a class at a time step, times the
-    gradient; 0 after the last time step, and for an infinite loss if `zero_infinity`. The
+    gradient; 0 after the last time step. An infinite loss gives 0 if `zero_infinity`, else NaN. The
     probability is that of all s with the class: exp(alpha[t, s] + beta[t, s] - log_probs + loss).
     """
     b = call.b
@@ -151,9 +151,10 @@ def ctc_loss_backward(
         found = s.extract(log_probs, [t, n, c]).to(wide).exp() - s.extract(taken, [n, t, c])
         found = found * s.extract(gradient, [n]).to(wide)
         kept = t < s.extract(times, [n]).to(INDEX)
+        is_possible = s.extract(losses, [n]) != float("inf")
         if zero_infinity:
-            kept = kept & (s.extract(losses, [n]) != float("inf"))
-        return kept.where(found, 0.0)
+            return (kept & is_possible).where(found, 0.0)
+        return kept.where(is_possible.where(found, float("nan")), 0.0)
 
     return b.cast(b.from_function(element, [time, batch, classes], wide), call.dtype())
 
