@@ -11,7 +11,7 @@ from irees.errors import UnsupportedError
 
 @pytest.mark.parametrize("shape", [[], [3], [0], [2, 4], [-1]])
 def test_a_vector_that_is_no_power_of_two_is_refused(shape):
-    with pytest.raises(UnsupportedError, match="has no type in C.*power of two"):
+    with pytest.raises(UnsupportedError, match=r"has no type in C.*power of two"):
         c_type(VectorType(f32, shape))
 
 
