@@ -428,7 +428,7 @@ def test_every_identifier_is_of_a_closed_set():
 
 C_WORDS = set(
     """
-    static void const int int32_t int64_t uint8_t INT32_MIN INT64_MIN float for if goto done d
+    static void const int int32_t int64_t uint8_t INT32_MIN INT64_MIN float for if else goto done d
     workgroup scratch buffers
     scalars rt pool parallel status trap failed call args arg_dims results result_dims owned alloc
     free NULL __attribute__ visibility default return

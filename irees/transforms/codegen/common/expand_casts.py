@@ -101,13 +101,13 @@ F64 = Mantissa(1.5 * 2.0**52, 0x4338000000000000, (1 << 51) - 1, 32, 11)
 
 
 def has_formula(op: Operation) -> bool:
-    """Whether an op casts a vector of f32 or f64 to integers of 8 to 64 bits."""
+    """Whether an op casts a vector of f32 or f64 to integers that have lanes."""
     source, target = (x.type for x in (op.operands[0], op.results[0]))
     if not isinstance(source, VectorType) or not isinstance(target, VectorType):
         return False
     kind = target.element_type
-    whole_bytes = isinstance(kind, IntegerType) and kind.width.data in (8, 16, 32, 64)
-    return whole_bytes and isinstance(source.element_type, Float32Type | Float64Type)
+    has_lanes = isinstance(kind, IntegerType) and kind.width.data in (1, 8, 16, 32, 64)
+    return has_lanes and isinstance(source.element_type, Float32Type | Float64Type)
 
 
 def to_int(op: Operation) -> SSAValue | None:

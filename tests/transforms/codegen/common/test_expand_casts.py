@@ -39,7 +39,7 @@ func.func @main(%x: tensor<{size}x{source}>) -> tensor<{size}x{target}> {{
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v3", "cuda-emulated"])
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("bits", [1, 8, 16, 32, 64])
 @pytest.mark.parametrize("kind", ["fptosi", "fptoui"])
 @pytest.mark.parametrize("source", ["f32", "f64", "f16"])
 def test_casts_to_integers_saturate_in_all_lanes(kind, bits, target, source):
@@ -118,7 +118,7 @@ KNOWN = {
 """Outer and inner bound, and how the number is rounded before."""
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("bits", [1, 8, 16, 32, 64])
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("cast", ["fptosi", "fptoui"])
 @pytest.mark.parametrize("known", KNOWN)
