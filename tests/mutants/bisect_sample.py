@@ -280,7 +280,7 @@ func.func @main(%x: tensor<2x9x10xf32>, %o: tensor<2x5x8xf32>) -> tensor<2x5x8xf
 """The maxima of windows of two axes."""
 
 PROGRAMS = {
-    "A05": ROWS,
+    "A309": ROWS,
     "A193": COMPLEX,
     "S2d": SOFTMAX,
     "A233": COLUMNS,
