@@ -111,7 +111,7 @@ def export(
                 except _ReadsValues:
                     pass
                 except Exception as later:
-                    # What is in the way once the first obstacle is out of it.
+                    # This attempt got past the first obstacle: its error names the next one.
                     found = later
             raise UnsupportedError(
                 f"torch.export cannot export the program: {reason(found)}",

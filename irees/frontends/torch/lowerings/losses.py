@@ -29,6 +29,9 @@ class _Alignments:
     """
 
     def __init__(self, b: Builder, targets: Tensor, lengths: Tensor, blank: int):
+        if not targets.shape[-1]:
+            # Without labels: one that no length reaches.
+            targets = b.full(0, I64, [*targets.shape[:-1], 1])
         self.b, self.targets, self.lengths, self.blank = b, targets, lengths, blank
         self.first = indexing.scan(b, lengths, 0, lambda acc, v: acc + v)
 
@@ -68,8 +71,6 @@ def ctc_loss(
     s, s - 1 and (if the labels differ) s - 2.
     """
     b = call.b
-    if not targets.shape[-1]:
-        targets = b.full(0, I64, [*targets.shape[:-1], 1])
     lengths, times = (_lengths(call, v) for v in (target_lengths, input_lengths))
     lines = _Alignments(b, targets, lengths, blank)
     time, batch, classes = log_probs.shape
@@ -126,8 +127,6 @@ def ctc_loss_backward(
     probability is that of all s with the class: exp(alpha[t, s] + beta[t, s] - log_probs + loss).
     """
     b = call.b
-    if not targets.shape[-1]:
-        targets = b.full(0, I64, [*targets.shape[:-1], 1])
     lengths, times = (_lengths(call, v) for v in (target_lengths, input_lengths))
     lines = _Alignments(b, targets, lengths, blank)
     time, batch, classes = log_probs.shape

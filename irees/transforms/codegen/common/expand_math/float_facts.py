@@ -1,5 +1,5 @@
 """
-Which floats are known not to be NaN, from the ops that compute them.
+Proves that floats are not NaN, from the ops that compute them.
 
 `irees-expand-math` leaves out the parts of a formula that treat what cannot occur.
 """

@@ -89,6 +89,27 @@ def combined(combiner: Operation, accs: Sequence[SSAValue], at: IndexBuilder) ->
     return total
 
 
+Points = Callable[[Sequence[SSAValue], Size, IndexBuilder, int], list[SSAValue]]
+"""Adds the elements from a place on, in so many lanes, to the accumulators."""
+
+
+def _points(nest: Nest, places: Sequence[dict[int, Size]]) -> Points:
+    """Returns what adds elements along the vectorized loop to the results at `places`."""
+    axis, outputs = nest.axis, len(nest.op.outputs)
+    assert axis is not None
+
+    def points(accs: Sequence[SSAValue], k: Size, b: IndexBuilder, lanes: int) -> list[SSAValue]:
+        out: list[SSAValue] = []
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        for number, place in enumerate(places):
+            mine = [Lane(a, kind) for a in accs[number * outputs : (number + 1) * outputs]]
+            for result in nest.apply(mine, {**place, axis: k}, b, lanes):
+                out.append(materialize(result, lanes, b.insert) if lanes > 1 else result.value)
+        return out
+
+    return points
+
+
 def _reduce_rows(
     nest: Nest,
     loops: Sequence[int],
@@ -101,19 +122,9 @@ def _reduce_rows(
         moved = [{**place, loops[0]: iv} for place in places]
         return body(_reduce_rows(nest, loops[1:], body.arguments, moved, inner))
     assert nest.axis is not None
-    axis, lanes, size = nest.axis, nest.lanes, nest.sizes[nest.axis]
-    outputs = len(nest.op.outputs)
-    width = outputs * len(places)
+    lanes, size, points = nest.lanes, nest.sizes[nest.axis], _points(nest, places)
+    width = len(nest.op.outputs) * len(places)
     vectors, scalars = carried[:-width], carried[-width:]
-
-    def points(accs: Sequence[SSAValue], k: Size, b: IndexBuilder, lanes: int) -> list[SSAValue]:
-        out: list[SSAValue] = []
-        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
-        for number, place in enumerate(places):
-            mine = [Lane(a, kind) for a in accs[number * outputs : (number + 1) * outputs]]
-            for result in nest.apply(mine, {**place, axis: k}, b, lanes):
-                out.append(materialize(result, lanes, b.insert) if lanes > 1 else result.value)
-        return out
 
     step = len(vectors) // width * lanes
     many = at.mul(at.floordiv(size, step), step)
@@ -132,10 +143,6 @@ def _reduce_rows(
         return [*vectors, *scalars]
     changed = _epilogue(nest, points, [*vectors[:width], *scalars], main, at)
     return [*changed[:width], *vectors[width:], *changed[width:]]
-
-
-Points = Callable[[Sequence[SSAValue], Size, IndexBuilder, int], list[SSAValue]]
-"""Adds the elements from a place on, in so many lanes, to the accumulators."""
 
 
 def _epilogue(
