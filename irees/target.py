@@ -184,6 +184,19 @@ class Target:
         return self.vector_bytes >= 64
 
     @property
+    def tested_lanes(self) -> tuple[int, ...]:
+        """The lane counts of masks of 32-bit lanes that one instruction moves to a scalar."""
+        if self.gpu is not None or self.machine != "x86_64":
+            return ()
+        features = {"avx": 8, "avx512dq": 16}
+        return (4, *(count for word, count in features.items() if word in self.features))
+
+    @property
+    def casts_wide_integers(self) -> bool:
+        """Whether one instruction casts a vector of floats to integers of 64 bits (AVX-512 DQ)."""
+        return self.gpu is None and "avx512dq" in self.features
+
+    @property
     def fuses_multiply_adds(self) -> bool:
         """Whether a CPU has fused multiply-adds; on others they are calls of libm."""
         return self.machine == "aarch64" or "fma" in self.features

@@ -177,7 +177,7 @@ def test_every_pass_has_a_lit_file_and_every_lit_file_a_pass():
         if path.name == "__init__.py"
     }
     files = {path.relative_to(lit).with_suffix("").as_posix() for path in lit.rglob("*.mlir")}
-    cases = {re.sub(r"_(invalid|issue_\d+)$", "", name) for name in files}
+    cases = {re.sub(r"(_invalid|_issue_\d+|\.\w+)$", "", name) for name in files}
     assert sorted(passes - files) == []
     assert sorted(cases - passes) == []
 

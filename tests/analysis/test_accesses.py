@@ -424,6 +424,56 @@ def test_lanes_of_doubled_sums_are_given_up_in_time():
     assert shown(body.replace("%v200[0]", "%v5[3]")) == [True]
 
 
+CHOICES = {
+    "clamped": ("%a = arith.maxsi %i, %none : {v}", "%p = arith.minsi %a, %most : {v}", True),
+    "clamped on one side": ("", "%p = arith.minsi %i, %most : {v}", False),
+    "selected where inside": (
+        "%l = arith.cmpi sge, %i, %none : {v}\n%h = arith.cmpi sle, %i, %most : {v}\n"
+        "%b = arith.andi %l, %h : vector<4xi1>",
+        "%p = arith.select %b, %i, %none : vector<4xi1>, {v}",
+        True,
+    ),
+    "selected where inside or not": (
+        "%l = arith.cmpi sge, %i, %none : {v}\n%h = arith.cmpi sle, %i, %most : {v}\n"
+        "%b = arith.ori %l, %h : vector<4xi1>",
+        "%p = arith.select %b, %i, %none : vector<4xi1>, {v}",
+        False,
+    ),
+    "selected where outside": (
+        "%l = arith.cmpi sge, %i, %none : {v}\n%h = arith.cmpi sle, %i, %most : {v}\n"
+        "%b = arith.andi %l, %h : vector<4xi1>",
+        "%p = arith.select %b, %none, %i : vector<4xi1>, {v}",
+        False,
+    ),
+    "unsigned": (
+        "%b = arith.cmpi ule, %i, %most : {v}",
+        "%p = arith.select %b, %i, %none : vector<4xi1>, {v}",
+        False,
+    ),
+    "one flag for all": (
+        "%b = arith.cmpi sle, %c8, %c4 : index",
+        "%p = arith.select %b, %i, %none : {v}",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_lanes_that_are_chosen(name):
+    """What a lane of a loaded vector is known to be, where it is chosen by a comparison."""
+    before, choice, inside = CHOICES[name]
+    body = f"""
+    %places = memref.alloc() : memref<4xindex>
+    %none = arith.constant dense<0> : vector<4xindex>
+    %most = arith.constant dense<63> : vector<4xindex>
+    %i = vector.load %places[%c0] : memref<4xindex>, vector<4xindex>
+    {before}
+    {choice}
+    %q = vector.extract %p[2] : index from vector<4xindex>
+    memref.store %z, %y[%q] : memref<64xf32>""".replace("{v}", "vector<4xindex>")
+    assert shown(body)[-1] is inside
+
+
 HOST = """
 flow.executable @k {{
   builtin.module {{

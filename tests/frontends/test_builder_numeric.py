@@ -21,6 +21,7 @@ from irees.frontends.builder import (
     eigen,
     fft,
     householder,
+    indexing,
     loops,
     polynomials,
     random,
@@ -564,3 +565,48 @@ def test_loops(target):
 
     want = [next(v for v in ((k + 6) / 2**e for e in range(9)) if v <= 1) for k in x]
     near(of(inner, x, target=target), want)
+
+
+def updated(x, places, values):
+    """x with the values at places that exist, in order."""
+    x = x.copy()
+    for place, value in zip(places, values, strict=True):
+        if all(0 <= i < n for i, n in zip(place, x.shape, strict=False)):
+            x[place] = value
+    return x
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_updates_out_of_bounds_are_ignored(dynamic, target):
+    """The number of a row that does not exist may be that of another row."""
+    x = np.zeros((3, 4, 2), np.float32)
+    indices = np.array([0, 4, -1, -5, 7, 3, 11, -9], np.int64).reshape(2, 4, 1) * [1, 1]
+    values = np.arange(1, 17, dtype=np.float32).reshape(2, 4, 2)
+    wrapped = np.where(indices < 0, indices + 4, indices)
+    at = [(i, wrapped[i, j, k], k) for i, j, k in np.ndindex(indices.shape)]
+    got = run(
+        lambda b, *t: indexing.put_along(b, *t, 1, None), x, indices, values,
+        target=target, dynamic=dynamic,
+    )  # fmt: skip
+    assert np.array_equal(got, updated(x, at, values.ravel()))
+    rows, columns = np.array([0, 3, -4, 2, 1, -1]), np.array([5, 0, 1, -5, 3, -1])
+    places = [(r + 3 * (r < 0), c + 4 * (c < 0)) for r, c in zip(rows, columns, strict=True)]
+    got = run(
+        lambda b, t, r, c, v: indexing.index_update(b, t, [r, c, None], v, None),
+        x, rows, columns, values.reshape(8, 2)[:6], target=target, dynamic=dynamic,
+    )  # fmt: skip
+    assert np.array_equal(got, updated(x, places, values.reshape(8, 2)[:6]))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_more_updates_than_rows(dynamic):
+    """A row of indices behind the last one of the target is ignored, too."""
+    x, values = np.zeros((2, 3), np.float32), np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    indices = np.array([[2, 0, 1], [0, 1, 2], [1, 2, 0]])
+    at = [(i, indices[i, j]) for i, j in np.ndindex(3, 3)]
+    got = run(
+        lambda b, *t: indexing.put_along(b, *t, 1, None), x, indices, values,
+        target="cpu", dynamic=dynamic,
+    )  # fmt: skip
+    assert np.array_equal(got, updated(x, at, values.ravel()))

@@ -583,4 +583,28 @@ MUTANTS = (
         "old[2] = (place.rem(2) != 0).where(old[2], NEVER)",
         ("tests/frontends/test_torch_gradients.py",),
     ),
+    Mutant(
+        "A337",
+        "one lane in bounds satisfies the check of a vector of places",
+        "irees/transforms/utils/lanes.py",
+        "vector.CombiningKindFlag.AND",
+        "vector.CombiningKindFlag.OR",
+        ("tests/transforms/codegen/cpu/test_gathers.py",),
+    ),
+    Mutant(
+        "A338",
+        "a lane chosen by one of two comparisons satisfies both",
+        "irees/analysis/accesses/scalars.py",
+        "return Every(parts) if isinstance(owner, arith.AndIOp) else Some(parts)",
+        "return Every(parts)",
+        ("tests/analysis/test_accesses.py",),
+    ),
+    Mutant(
+        "A339",
+        "a number that is not 0 counts as positive",
+        "irees/transforms/codegen/common/expand_casts.py",
+        "ABOVE, BELOW = (2, 3), (4, 5)",
+        "ABOVE, BELOW = (2, 3, 13), (4, 5)",
+        ("tests/transforms/codegen/common/test_expand_casts.py",),
+    ),
 )

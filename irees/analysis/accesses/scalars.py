@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import affine, arith, vector
@@ -15,7 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     VectorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -27,7 +28,7 @@ from xdsl.ir.affine import (
 )
 
 from irees.analysis.accesses.polynomials import ONE, ZERO, Polynomial, total
-from irees.analysis.accesses.terms import AtLeast, Every, Some, opposite
+from irees.analysis.accesses.terms import AtLeast, Condition, Every, Some, opposite
 
 if TYPE_CHECKING:
     from irees.analysis.accesses.walk import Walk
@@ -36,6 +37,9 @@ Meaning = Callable[["Walk", Operation], None]
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
+
+WIDEST = 64
+"""Width of an index, in bits."""
 
 OLT = 4
 """The predicate `olt` of `arith.cmpf`."""
@@ -364,7 +368,8 @@ def _mixed(walk: Walk, op: Operation, dynamic: object) -> list[Polynomial | None
 
 LANEWISE = frozenset(f"arith.{name}" for name in "addi subi muli minsi maxsi".split())
 """Ops that are also followed for a lane of a vector."""
-MOST_STEPS = 8
+SIGNED_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
+MOST_STEPS = 12
 """How many such ops are followed, one behind the other."""
 
 
@@ -374,36 +379,81 @@ def lane(walk: Walk, op: Operation) -> None:
     place, bits = op.static_position.get_values(), bits_of(op.result.type)
     if bits in (None, 1) or op.dynamic_position or len(place) != 1:
         return
-    found = _lane(walk, op.vector, place[0], {}, MOST_STEPS)
-    if found is not None:
-        walk.polynomials[op.result] = found
+    walk.polynomials[op.result] = LaneValues(walk, place[0]).number(op.vector, MOST_STEPS)
 
 
-def _lane(
-    walk: Walk,
-    value: SSAValue,
-    place: int,
-    known: dict[SSAValue, Polynomial | None],
-    steps: int,
-) -> Polynomial | None:
-    """Returns what one lane of a vector has; None if it is not known."""
-    if value not in known:
-        known[value] = None
-        owner = value.owner
-        if isinstance(owner, vector.BroadcastOp):
-            known[value] = walk.polynomial(owner.source)
-        elif isinstance(owner, arith.ConstantOp):
-            data = owner.value
-            if isinstance(data, DenseIntOrFPElementsAttr):
-                numbers = data.get_values()
-                known[value] = Polynomial.number(int(numbers[place if len(numbers) > 1 else 0]))
-        elif isinstance(owner, Operation) and owner.name in LANEWISE and steps:
+@dataclass
+class LaneValues:
+    """What one lane of some vectors has. Numbers that are not followed are fresh variables."""
+
+    walk: Walk
+    place: int
+    numbers: dict[SSAValue, Polynomial] = field(default_factory=dict)
+    conditions: dict[SSAValue, Condition] = field(default_factory=dict)
+
+    def number(self, value: SSAValue, steps: int) -> Polynomial:
+        """Returns the number of the lane, from at most `steps` ops, one behind the other."""
+        if value not in self.numbers:
             kind = value.type
-            bits = bits_of(kind.element_type) if isinstance(kind, VectorType) else None
-            a, b = (_lane(walk, v, place, known, steps - 1) for v in owner.operands)
-            if a is not None and b is not None and bits not in (None, 1):
-                known[value] = BINARY[owner.name.partition(".")[2]](walk, a, b, bits)
-    return known[value]
+            assert isinstance(kind, VectorType)
+            bits = bits_of(kind.element_type) or WIDEST
+            found = self._number(value.owner, bits, steps) if steps and bits > 1 else None
+            self.numbers[value] = (
+                self.walk.arithmetic.opaque("lane", bits) if found is None else found
+            )
+        return self.numbers[value]
+
+    def _number(self, owner: Operation | Block, bits: int, steps: int) -> Polynomial | None:
+        if isinstance(owner, vector.BroadcastOp):
+            return self.walk.polynomial(owner.source)
+        if isinstance(owner, arith.ConstantOp):
+            return _entry(owner.value, self.place)
+        if isinstance(owner, arith.SelectOp):
+            if not isinstance(owner.cond.type, VectorType):
+                return None
+            condition = self.condition(owner.cond, steps - 1)
+            a, b = (self.number(v, steps - 1) for v in (owner.lhs, owner.rhs))
+            return self.walk.arithmetic.select(condition, a, b)
+        if not isinstance(owner, Operation) or owner.name not in (*LANEWISE, *SIGNED_CASTS):
+            return None
+        if any(_is_mask(v.type) for v in owner.operands):
+            return None
+        operands = [self.number(v, steps - 1) for v in owner.operands]
+        if owner.name in SIGNED_CASTS:
+            return self.walk.arithmetic.narrowed(operands[0], bits)
+        return BINARY[owner.name.partition(".")[2]](self.walk, *operands, bits)
+
+    def condition(self, value: SSAValue, steps: int) -> Condition:
+        """Returns the condition of the lane of a mask."""
+        if value not in self.conditions:
+            found = self._condition(value.owner, steps) if steps else None
+            self.conditions[value] = self.walk.space.unknown() if found is None else found
+        return self.conditions[value]
+
+    def _condition(self, owner: Operation | Block, steps: int) -> Condition | None:
+        if isinstance(owner, vector.BroadcastOp):
+            return self.walk.condition(owner.source)
+        if isinstance(owner, arith.AndIOp | arith.OrIOp):
+            parts = tuple(self.condition(v, steps - 1) for v in owner.operands)
+            return Every(parts) if isinstance(owner, arith.AndIOp) else Some(parts)
+        if isinstance(owner, arith.CmpiOp) and not _is_mask(owner.lhs.type):
+            predicate = PREDICATES[owner.predicate.value.data]
+            if predicate[0] != "u":
+                a, b = (self.number(v, steps - 1) for v in owner.operands)
+                return self.walk.arithmetic.compare(predicate, a, b)
+        return None
+
+
+def _is_mask(kind: Attribute) -> bool:
+    return isinstance(kind, VectorType) and bits_of(kind.element_type) == 1
+
+
+def _entry(data: Attribute, place: int) -> Polynomial | None:
+    """Returns an element of a constant vector of integers."""
+    if not isinstance(data, DenseIntOrFPElementsAttr):
+        return None
+    numbers = data.get_values()
+    return Polynomial.number(int(numbers[place if len(numbers) > 1 else 0]))
 
 
 MEANINGS: dict[str, Meaning] = {

@@ -510,12 +510,15 @@ def _convert_lanes(e: Expressions, op: Operation, a: str) -> str:
 
 
 def _from_float(e: Expressions, op: Operation, names: Names) -> str:
-    """Saturating `arith.fptosi` and `arith.fptoui`."""
+    """
+    Saturating `arith.fptosi` and `arith.fptoui` of scalars. `irees-expand-casts` has clamped the
+    vectors that it leaves.
+    """
     source, target = op.operands[0].type, op.results[0].type
     out = element(target)
     function = f"irees_{op.name[6:]}_{short(out)}"
     if isinstance(target, VectorType):
-        raise UnsupportedError("vector casts from float to integer are not supported", op=op.name)
+        return f"IREES_CONVERT({e.type(target)}, {names[0]})"
     a = (
         f"irees_from_bf16({names[0]})"
         if isinstance(element(source), BFloat16Type)

@@ -240,9 +240,12 @@ typedef float irees_16 __attribute__((vector_size(16)));
 #else
 #define IREES_LOOKUP_16(V, table, n) __builtin_shuffle(table, n)
 #endif
-/* Tree reduction: combines halves, for a shorter dependency chain. */
-#define IREES_TREE(T, N, f, a) __extension__({ __auto_type a_ = (a); T t_[N]; memcpy(t_, &a_, sizeof t_); \
-  for (int w_ = N / 2; w_ > 0; w_ /= 2) for (int i_ = 0; i_ < w_; i_++) t_[i_] = f(t_[i_], t_[i_ + w_]); t_[0]; })
+/* Whether all lanes of a mask of N lanes are set, or any. */
+#define IREES_ALL(N, x) (IREES_SIGNS_##N(x) == (1 << N) - 1)
+#define IREES_ANY(N, x) (IREES_SIGNS_##N(x) != 0)
+#define IREES_SIGNS_4(x) __builtin_ia32_movmskps((float __attribute__((vector_size(16))))(x))
+#define IREES_SIGNS_8(x) __builtin_ia32_movmskps256((float __attribute__((vector_size(32))))(x))
+#define IREES_SIGNS_16(x) __builtin_ia32_cvtd2mask512((int __attribute__((vector_size(64))))(x))
 
 #define IREES_CONVERT(V, x) __builtin_convertvector(x, V)
 #if defined(__AVX512F__) && !defined(__clang__)

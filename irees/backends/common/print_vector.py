@@ -155,6 +155,9 @@ REDUCTIONS = {
     "maxsi": "max", "minsi": "min", "maxui": "max", "minui": "min",
 }  # fmt: skip
 
+TESTS = {"and": "IREES_ALL", "or": "IREES_ANY"}
+"""Reductions of masks that are one test of all lanes."""
+
 
 @handles("vector.reduction")
 def _reduction(p: Printer, op: Operation) -> None:
@@ -164,6 +167,9 @@ def _reduction(p: Printer, op: Operation) -> None:
     lane = kind.element_type
     c_type = scalar(lane)
     source = p.name(op.operands[0])
+    if is_bool(lane) and flag in TESTS:
+        p.define(op.results[0], f"{TESTS[flag]}({lanes(kind)}, {source})")
+        return
     if is_float(lane) and flag in ("maximumf", "minimumf", "maxnumf", "minnumf"):
         function = f"irees_{flag[:-1]}_{short(lane)}"
     else:

@@ -290,6 +290,8 @@ template <int i, int j, int k, int l> IREES_INLINE irees_vector<int8_t, 4> irees
 #define IREES_MAP1(V, N, f, a) irees_map([](auto x_) { return f(x_); }, a)
 #define IREES_MAP2(V, N, f, a, b) irees_map([](auto x_, auto y_) { return f(x_, y_); }, a, b)
 #define IREES_TREE(T, N, f, a) irees_tree<T>([](T x_, T y_) -> T { return f(x_, y_); }, a)
+#define IREES_ALL(N, x) (IREES_TREE(int32_t, N, IREES_OP_and, x) != 0)
+#define IREES_ANY(N, x) (IREES_TREE(int32_t, N, IREES_OP_or, x) != 0)
 #define IREES_CONVERT(V, x) irees_convert<V::element>(x)
 #define irees_v8f64_of_v8f32(x) IREES_CONVERT(v8f64, x)
 #define IREES_SHUFFLE(M, a, b, ...) irees_shuffled<__VA_ARGS__>(a, b)

@@ -9,13 +9,15 @@ MLIR's linalg vectorizer distinguishes the same three kinds for `tensor.extract`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from math import prod
 
-from xdsl.dialects import arith, math, memref, scf, vector
+from xdsl.dialects import arith, cf, math, memref, scf, vector
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BFloat16Type,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
@@ -41,7 +43,7 @@ from irees.dialects.storage import loaded
 from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder, constant_value
+from irees.transforms.utils.shapes import IndexBuilder, constant_value, reassociation_attr
 
 BYTE = 8
 """Minimum width, in bits, of an integer type that can number the lanes of a vector."""
@@ -190,6 +192,18 @@ def evaluate(
     return _block(block, known, lanes, insert, index_of)
 
 
+def hoist(
+    ops: Sequence[Operation],
+    known: dict[SSAValue, Lane],
+    lanes: int,
+    insert: Insert,
+    index_of: Callable[[int], Lane],
+) -> None:
+    """Emits ops of a body ahead of the rest, and adds their results to `known`."""
+    for op in ops:
+        _op(op, known, lanes, insert, index_of)
+
+
 def _block(
     block: Block,
     known: dict[SSAValue, Lane],
@@ -198,27 +212,41 @@ def _block(
     index_of: Callable[[int], Lane],
 ) -> list[Lane]:
     """Emits the ops of a block and returns the yielded values."""
-
-    def lane(value: SSAValue) -> Lane:
-        return known.get(value, Lane(value, Kind.UNIFORM))
-
     for op in block.ops:
-        operands = [lane(o) for o in op.operands]
         if isinstance(op, linalg.YieldOp | scf.YieldOp):
-            return operands
-        if op.results and all(r in known for r in op.results):
-            continue
-        if isinstance(op, linalg.IndexOp):
-            results = [index_of(op.dim.value.data)]
-        elif all(lane(o).kind is Kind.UNIFORM for inner in op.walk() for o in inner.operands):
-            copy = insert(op.clone(value_mapper={k: v.value for k, v in known.items()}))
-            results = [Lane(r, Kind.UNIFORM) for r in copy.results]
-        elif isinstance(op, scf.IfOp) and operands[0].kind is Kind.UNIFORM:
-            results = _branch(op, operands[0].value, known, lanes, insert, index_of)
-        else:
-            results = [_vary(op, operands, lanes, insert)]
-        known.update(zip(op.results, results, strict=True))
+            return _operands(op, known)
+        if not op.results or any(r not in known for r in op.results):
+            _op(op, known, lanes, insert, index_of)
     raise AssertionError("a structured body ends in linalg.yield")
+
+
+def _operands(op: Operation, known: Mapping[SSAValue, Lane]) -> list[Lane]:
+    return [known.get(o, Lane(o, Kind.UNIFORM)) for o in op.operands]
+
+
+def _op(
+    op: Operation,
+    known: dict[SSAValue, Lane],
+    lanes: int,
+    insert: Insert,
+    index_of: Callable[[int], Lane],
+) -> None:
+    """Emits an op of a body, and adds its results to `known`."""
+    operands = _operands(op, known)
+    inside = (o for inner in op.walk() for o in _operands(inner, known))
+    if isinstance(op, linalg.IndexOp):
+        results = [index_of(op.dim.value.data)]
+    elif all(o.kind is Kind.UNIFORM for o in inside):
+        copy = insert(op.clone(value_mapper={k: v.value for k, v in known.items()}))
+        results = [Lane(r, Kind.UNIFORM) for r in copy.results]
+    elif isinstance(op, cf.AssertOp):
+        _assert(op, operands[0], insert)
+        results = []
+    elif isinstance(op, scf.IfOp) and operands[0].kind is Kind.UNIFORM:
+        results = _branch(op, operands[0].value, known, lanes, insert, index_of)
+    else:
+        results = [_vary(op, operands, lanes, insert)]
+    known.update(zip(op.results, results, strict=True))
 
 
 def _branch(
@@ -246,6 +274,20 @@ def _branch(
     kinds = [vector_of(r.type, lanes) for r in op.results]
     branch = insert(scf.IfOp(condition, kinds, *regions))
     return [Lane(r, Kind.VECTOR) for r in branch.results]
+
+
+def _assert(op: cf.AssertOp, condition: Lane, insert: Insert) -> None:
+    """assert <%c>  =>  assert (vector.reduction <and> %c)"""
+    # The constructor of ReductionOp would make the result a vector.
+    every = vector.ReductionOp.create(
+        operands=[condition.value],
+        result_types=[i1],
+        properties={
+            "kind": vector.CombiningKindAttr(vector.CombiningKindFlag.AND),
+            "fastmath": arith.FastMathFlagsAttr("none"),
+        },
+    )
+    insert(cf.AssertOp(insert(every).results[0], op.msg))
 
 
 def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
@@ -363,25 +405,23 @@ def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:
 
 def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
     *outer, last = operands[1:]
-    if any(o.kind is not Kind.UNIFORM for o in outer):
-        raise NotVectorizableError("a load whose outer indices differ per lane has no vector form")
-    if last.kind is Kind.VECTOR and has_lanes(op.res.type):
-        if op.parent is None or not any(o.name.startswith("math.") for o in op.parent.ops):
-            # A lane-by-lane gather costs twice as much as the compiled scalar loop (measured). Only
-            # vectorized math functions make up for that.
-            raise NotVectorizableError("vectorizing a gather does not pay without math functions")
-        return _gather(op, operands, lanes, insert)
-    if last.kind is not Kind.IOTA:
-        raise NotVectorizableError("a load of the same element in every lane is not varying")
-    if not unit_stride(op.memref.type) or not moves_in_lanes(op.res.type):
+    in_a_row = last.kind is Kind.IOTA and all(o.kind is Kind.UNIFORM for o in outer)
+    if not in_a_row and moves_in_lanes(op.res.type):
+        return _gather(op, operands[1:], lanes, insert)
+    if not in_a_row or not unit_stride(op.memref.type) or not moves_in_lanes(op.res.type):
         raise NotVectorizableError("a strided load has no vector form")
     indices = [o.value for o in operands[1:]]
     load = vector.LoadOp(op.memref, indices, vector_of(op.res.type, lanes))
     return Lane(insert(load).results[0], Kind.VECTOR)
 
 
-def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
-    """Emits a gather: a load with varying indices of the last dim."""
+def _gather(op: memref.LoadOp, indices: list[Lane], lanes: int, insert: Insert) -> Lane:
+    """
+    Emits a gather: a load whose indices vary. Its dims are collapsed from the first one whose index
+    does, since a gather has indices of one dim.
+
+    load %m[%i, <%y>, <%x>] : memref<..xHxW>  =>  gather (collapse %m)[%i, 0] [<%y * W + %x>]
+    """
     kind = vector_of(op.res.type, lanes)
     zero = 0 if isinstance(op.res.type, IntegerType | IndexType) else 0.0
     constants = [
@@ -389,10 +429,78 @@ def _gather(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert)
         DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), [True]),
         IntegerAttr.from_index_int_value(0),
     ]
-    unused, mask, first = (insert(arith.ConstantOp(c)).results[0] for c in constants)
-    offsets = [*(o.value for o in operands[1:-1]), first]
-    gather = GatherOp(op.memref, offsets, operands[-1].value, mask, unused)
+    first = next(i for i, o in enumerate(indices) if o.kind is not Kind.UNIFORM)
+    memory, place = _in_one_dim(op.memref, indices[first:], lanes, insert)
+    unused, mask, start = (insert(arith.ConstantOp(c)).results[0] for c in constants)
+    offsets = [*(o.value for o in indices[:first]), start]
+    gather = GatherOp(memory, offsets, place, mask, unused)
     return Lane(insert(gather).results[0], Kind.VECTOR)
+
+
+def _in_one_dim(
+    memory: SSAValue, indices: list[Lane], lanes: int, insert: Insert
+) -> tuple[SSAValue, SSAValue]:
+    """Collapses the last dims of a memref; returns it with the indices of all lanes in that dim."""
+    kind, place = memory.type, materialize(indices[0], lanes, insert)
+    assert isinstance(kind, MemRefType)
+    if len(indices) == 1:
+        return memory, place
+    if not isinstance(kind.layout, NoneAttr):
+        raise NotVectorizableError("a gather along several dims of a view has no vector form")
+    shape, outer = kind.get_shape(), kind.get_num_dims() - len(indices)
+    for dim, index in enumerate(indices[1:], outer + 1):
+        known = shape[dim] != DYNAMIC_INDEX
+        number = IntegerAttr.from_index_int_value(shape[dim] if known else dim)
+        size = insert(arith.ConstantOp(number))
+        if not known:
+            size = insert(memref.DimOp(memory, size.results[0]))
+        splat = insert(vector.BroadcastOp(size.results[0], place.type)).results[0]
+        place = insert(arith.MuliOp(place, splat)).results[0]
+        place = insert(arith.AddiOp(place, materialize(index, lanes, insert))).results[0]
+    joined = DYNAMIC_INDEX if DYNAMIC_INDEX in shape[outer:] else prod(shape[outer:])
+    flat = MemRefType(kind.element_type, [*shape[:outer], joined], memory_space=kind.memory_space)
+    groups = [*([dim] for dim in range(outer)), list(range(outer, len(shape)))]
+    collapse = memref.CollapseShapeOp(
+        operands=[memory],
+        result_types=[flat],
+        properties={"reassociation": reassociation_attr(groups)},
+    )
+    return insert(collapse).results[0], place
+
+
+def kinds_of(block: Block, uniform: Collection[SSAValue], axis: int | None) -> dict[SSAValue, Kind]:
+    """
+    Returns how the values of a body vary along loop `axis`. `uniform` are the block arguments that
+    do not; values from outside of the block do not, either, and are not listed.
+    """
+    kinds = {a: Kind.UNIFORM if a in uniform else Kind.VECTOR for a in block.args}
+    for op in block.ops:
+        inside = [kinds.get(o, Kind.UNIFORM) for inner in op.walk() for o in inner.operands]
+        kind = Kind.UNIFORM
+        if isinstance(op, linalg.IndexOp):
+            kind = Kind.IOTA if op.dim.value.data == axis else Kind.UNIFORM
+        elif inside in COUNTING.get(op.name, ()):
+            kind = Kind.IOTA
+        elif any(k is not Kind.UNIFORM for k in inside):
+            kind = Kind.VECTOR
+        kinds |= dict.fromkeys(op.results, kind)
+    return kinds
+
+
+def gathers(block: Block, kinds: Mapping[SSAValue, Kind]) -> list[Operation]:
+    """Returns the loads of a body whose lanes are not elements in a row."""
+    return [op for op in block.ops if loaded(op) is not None and not _in_a_row(op, kinds)]
+
+
+def _in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
+    """Whether the lanes of a load are the same element, or adjacent ones."""
+    indices = [kinds.get(o, Kind.UNIFORM) for o in op.operands[1:]]
+    return all(k is Kind.UNIFORM for k in indices[:-1]) and Kind.VECTOR not in indices[-1:]
+
+
+def calls_math(block: Block) -> bool:
+    """Whether some ops of a body are math functions, which take several instructions."""
+    return any(o.name.startswith("math.") for o in block.ops)
 
 
 def has_lanes(kind: Attribute) -> bool:

@@ -1,4 +1,5 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=fma"},irees-expand-casts' | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx512dq"},irees-expand-casts' | filecheck %s --check-prefix=WIDE
 // RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-expand-casts' | filecheck %s --check-prefix=GPU
 
 // A vector is clamped, and its integers are the low bits of a sum with 1.5 * 2^23.
@@ -29,8 +30,29 @@ func.func @scalar(%x: f32) -> i64 {
 // CHECK:         arith.constant dense<32> : vector<8xi64>
 // CHECK-NEXT:    arith.shli
 // CHECK-NOT:     arith.fptosi
+// WIDE-LABEL: func.func @longs
+// WIDE:         arith.constant dense<9.22337149e+18> : vector<8xf32>
+// WIDE:         %[[C:.*]] = arith.fptosi %{{.*}} : vector<8xf32> to vector<8xi64>
+// WIDE-NEXT:    %[[MAX:.*]] = arith.constant dense<9223372036854775807> : vector<8xi64>
+// WIDE:         arith.select %{{.*}}, %[[MAX]], %[[C]] : vector<8xi1>, vector<8xi64>
 func.func @longs(%x: vector<8xf32>) -> vector<8xi64> {
   %y = arith.fptosi %x : vector<8xf32> to vector<8xi64>
+  return %y : vector<8xi64>
+}
+
+// What is selected in a range, else 0, is cast in f32.
+// CHECK-LABEL: func.func @in_range
+// CHECK-NOT:     vector<8xf64>
+// CHECK:         arith.extsi %{{.*}} : vector<8xi32> to vector<8xi64>
+func.func @in_range(%x: vector<8xf32>, %low: vector<8xf32>) -> vector<8xi64> {
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %most = arith.constant dense<63.0> : vector<8xf32>
+  %f = math.floor %x : vector<8xf32>
+  %a = arith.cmpf oge, %f, %zero : vector<8xf32>
+  %b = arith.cmpf ole, %f, %most : vector<8xf32>
+  %inside = arith.andi %a, %b : vector<8xi1>
+  %s = arith.select %inside, %f, %zero : vector<8xi1>, vector<8xf32>
+  %y = arith.fptosi %s : vector<8xf32> to vector<8xi64>
   return %y : vector<8xi64>
 }
 

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p 'irees-assign-target,irees-lower-vector-reductions' | filecheck %s
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx"},irees-lower-vector-reductions' | filecheck %s
 // RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-lower-vector-reductions' | filecheck %s --check-prefix=GPU
 
 // Halves are combined until one lane is left; the accumulator comes last.
@@ -28,4 +28,17 @@ func.func @sum(%v: vector<4xf32>, %x: f32) -> f32 {
 func.func @largest(%v: vector<3xi32>) -> i32 {
   %r = vector.reduction <maxui>, %v : vector<3xi32> into i32
   return %r : i32
+}
+
+// The signs of a mask move to a scalar register at once. Those of 16 lanes need AVX-512.
+// CHECK-LABEL: func.func @tests
+// CHECK-NEXT:    vector.reduction <and>, %a : vector<8xi1> into i1
+// CHECK-NEXT:    vector.shuffle %b, %b
+// GPU-LABEL:   func.func @tests
+// GPU-NEXT:      vector.reduction <and>, %a
+// GPU-NEXT:      vector.reduction <or>, %b
+func.func @tests(%a: vector<8xi1>, %b: vector<16xi1>) -> (i1, i1) {
+  %r = vector.reduction <and>, %a : vector<8xi1> into i1
+  %s = vector.reduction <or>, %b : vector<16xi1> into i1
+  return %r, %s : i1, i1
 }

@@ -179,38 +179,6 @@ func.func @table(%k: memref<4xi64>, %t: memref<3xf32>, %x: memref<4x16xf32>, %y:
   return
 }
 
-// A load at places that depend on data is a gather, where something else needs the vectors.
-// CHECK-LABEL: func.func @gather
-// CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : vector<8xi32> to vector<8xindex>
-// CHECK:         %[[G:.*]] = vector.gather %t[%{{.*}}] [%[[I]]], %{{.*}}, %{{.*}} : memref<64xf32>, vector<8xindex>, vector<8xi1>, vector<8xf32> into vector<8xf32>
-// CHECK-NEXT:    math.exp %[[G]] : vector<8xf32>
-func.func @gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%k : memref<32xi32>) outs(%y : memref<32xf32>) {
-  ^bb0(%n: i32, %o: f32):
-    %i = arith.index_cast %n : i32 to index
-    %s = memref.load %t[%i] : memref<64xf32>
-    %e = math.exp %s : f32
-    linalg.yield %e : f32
-  }
-  return
-}
-
-// By itself it is no quicker than a scalar loop.
-// CHECK-LABEL: func.func @no_gather
-// CHECK-NOT:     vector
-// CHECK:         memref.load %t
-// CHECK-NOT:     vector
-// CHECK:         func.return
-func.func @no_gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%k : memref<32xi32>) outs(%y : memref<32xf32>) {
-  ^bb0(%n: i32, %o: f32):
-    %i = arith.index_cast %n : i32 to index
-    %s = memref.load %t[%i] : memref<64xf32>
-    linalg.yield %s : f32
-  }
-  return
-}
-
 // Three elements fill no vector of eight lanes, but one of two.
 // CHECK-LABEL: func.func @short
 // CHECK:         vector.load %x[%{{.*}}] : memref<3xf32>, vector<2xf32>

@@ -79,33 +79,6 @@ func.func @table(%p: memref<16xindex>, %t: memref<99x40xf32>, %y: memref<40xf32>
   return
 }
 
-// All channels read at the same place, which takes some arithmetic: their loop is the innermost.
-// CHECK-LABEL: func.func @same_place
-// CHECK:         scf.for %[[I:.*]] =
-// CHECK:           %[[P:.*]] = memref.load %p[%[[I]]]
-// CHECK:           %[[R:.*]] = arith.minsi
-// CHECK:           scf.for %[[C:.*]] =
-// CHECK-NEXT:        %[[V:.*]] = memref.load %t[%[[C]], %[[R]]] : memref<4x99xf32>
-// CHECK-NEXT:        memref.store %[[V]], %y[%[[C]], %[[I]]]
-func.func @same_place(%p: memref<16xindex>, %k: index, %t: memref<4x99xf32>, %y: memref<4x16xf32>) {
-  linalg.generic {indexing_maps = [affine_map<(c, i) -> (i)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<16xindex>) outs(%y : memref<4x16xf32>) {
-  ^bb0(%r: index, %o: f32):
-    %c = linalg.index 0 : index
-    %r1 = arith.muli %r, %k : index
-    %r2 = arith.addi %r1, %r : index
-    %r3 = arith.muli %r2, %k : index
-    %r4 = arith.addi %r3, %r2 : index
-    %r5 = arith.muli %r4, %k : index
-    %r6 = arith.addi %r5, %r4 : index
-    %r0 = arith.muli %r6, %k : index
-    %r7 = arith.maxsi %r0, %r : index
-    %r8 = arith.minsi %r7, %k : index
-    %a = memref.load %t[%c, %r8] : memref<4x99xf32>
-    linalg.yield %a : f32
-  }
-  return
-}
-
 // A loop without vectors reads the table of an outer loop before it.
 // CHECK-LABEL: func.func @row_table
 // CHECK:         scf.for %[[I:.*]] =

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -43,12 +44,17 @@ from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.formula import Formula
 from irees.transforms.utils.lanes import HALVES
 
+WIDE_STEP = 39
+"""The largest f32 below 2^63 is 2^63 - 2^39."""
+
 DEEPEST = 8
 """Maximum length of a chain of ops that is followed."""
 
 ROUNDING = (math.RoundEvenOp, math.RoundOp, math.FloorOp, math.CeilOp, math.TruncOp)
 CLAMPING = (arith.MaximumfOp, arith.MinimumfOp)
 """The result is NaN if an operand is."""
+ABOVE, BELOW = (2, 3), (4, 5)
+"""Predicates of `arith.cmpf`: `ogt` and `oge`, `olt` and `ole`. They do not hold for NaN."""
 EVERYTHING = -python_math.inf, python_math.inf
 
 
@@ -63,11 +69,31 @@ def bounds(value: SSAValue, depth: int = DEEPEST) -> tuple[float, float]:
         choose = max if isinstance(owner, arith.MaximumfOp) else min
         (a, b), (c, d) = (bounds(x, depth - 1) for x in owner.operands)
         return choose(a, c), choose(b, d)
+    if isinstance(owner, arith.SelectOp):
+        (a, b), (c, d) = _where(owner, depth), bounds(owner.rhs, depth - 1)
+        return min(a, c), max(b, d)
     if isinstance(owner, ROUNDING):
         low, high = bounds(owner.operands[0], depth - 1)
         whole = -python_math.inf < low and high < python_math.inf
         return (python_math.floor(low), python_math.ceil(high)) if whole else (low, high)
     return EVERYTHING
+
+
+def _where(op: arith.SelectOp, depth: int) -> tuple[float, float]:
+    """Returns the bounds of the first choice of a select, where the condition holds."""
+    low, high = bounds(op.lhs, depth - 1)
+    conditions = [op.cond]
+    while conditions:
+        owner = conditions.pop().owner
+        if isinstance(owner, arith.AndIOp):
+            conditions += owner.operands
+        elif isinstance(owner, arith.CmpfOp):
+            predicate, limit = owner.predicate.value.data, constant_number(owner.rhs)
+            if owner.lhs is not op.lhs or limit is None or limit != limit:
+                continue
+            low = max(low, limit) if predicate in ABOVE else low
+            high = min(high, limit) if predicate in BELOW else high
+    return low, high
 
 
 def is_whole(value: SSAValue, depth: int = DEEPEST) -> bool:
@@ -76,6 +102,11 @@ def is_whole(value: SSAValue, depth: int = DEEPEST) -> bool:
     if known is not None:
         return known != known or float(known).is_integer()
     if isinstance(owner, CLAMPING):
+        return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)
+    if isinstance(owner, arith.SelectOp):
+        return depth > 0 and all(is_whole(x, depth - 1) for x in (owner.lhs, owner.rhs))
+    if isinstance(owner, arith.AddfOp):
+        # A sum of whole numbers is whole, and rounded it stays so.
         return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)
     return isinstance(owner, ROUNDING)
 
@@ -110,32 +141,52 @@ def has_formula(op: Operation) -> bool:
     return has_lanes and isinstance(source.element_type, Float32Type | Float64Type)
 
 
-def to_int(op: Operation) -> SSAValue | None:
+def to_int(op: Operation, wide: bool) -> SSAValue | None:
     """
     fptosi(x : vector of floats), fptoui  =>  trunc(clamp(x)) as an integer
 
     A number out of range becomes the nearest integer, NaN becomes 0. Scalars stay. A number that is
     known to be in range is not clamped again, and one that is known to be whole is not rounded.
-    Integers of 64 bits are computed in f64.
+    Integers of 64 bits are computed in f64, unless the processor casts `wide` ones.
     """
     (x,), kind = op.operands, op.results[0].type
     if not has_formula(op):
         return None
     assert isinstance(kind, VectorType)
-    width, signed = kind.element_type.width.data, isinstance(op, arith.FPToSIOp)
-    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    width, low, high = _limits(op, kind)
     known, whole = bounds(x), is_whole(x)
+    most = max(-known[0], known[1])
     f = Formula(op)
-    if not f.double and width > 32 and max(-known[0], known[1]) > F32.small:
-        f = Formula(op, element=f64)
-        x = f.insert(arith.ExtFOp(x, f.kind(f64)))
+    if width > F64.half and most > F32.small:
+        if wide and low < 0:
+            return _in_range(f, x, kind)
+        if not f.double:
+            f = Formula(op, element=f64)
+            x = f.insert(arith.ExtFOp(x, f.kind(f64)))
     has = F64 if f.double else F32
     number = f.select(f.is_nan(x), f.number(0.0), x)
-    if high > has.small and max(-known[0], known[1]) > has.small:
+    if high > has.small and most > has.small:
         return _resized(f, _large(f, has, number, low, high), kind)
     low, high = max(low, -has.small), min(high, has.small)
     inside = number if low <= known[0] and known[1] <= high else f.clamp(number, low, high)
     return _resized(f, _small(f, has, inside if whole else f.trunc(inside)), kind)
+
+
+def _limits(op: Operation, kind: VectorType) -> tuple[int, int, int]:
+    """Returns the width of the integers that an op casts to, and the least and the largest one."""
+    width: int = kind.element_type.width.data
+    signed = isinstance(op, arith.FPToSIOp)
+    return width, -(1 << width - 1) if signed else 0, (1 << width - signed) - 1
+
+
+def _in_range(f: Formula, x: SSAValue, kind: VectorType) -> SSAValue:
+    """fptosi(x : vector of floats) : i64  =>  fptosi(clamp(x)), which the processor casts"""
+    low, high = -(1 << 63), (1 << 63) - 1
+    below = float(high + 1 - (1 << (F64.clipped - 1 if f.double else WIDE_STEP)))
+    number = f.select(f.is_nan(x), f.number(0.0), x)
+    cast = f.insert(arith.FPToSIOp(f.clamp(number, low, below), kind))
+    largest = f.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [high])))
+    return f.select(f.less(f.number(below), number), largest, cast)
 
 
 def _large(f: Formula, has: Mantissa, number: SSAValue, low: int, high: int) -> SSAValue:
@@ -205,12 +256,12 @@ class ExpandCastsPass(ModulePass):
     name = "irees-expand-casts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        on_gpu = target_of(op).gpu is not None
+        target = target_of(op)
         for inner in list(op.walk()):
             result = None
             if isinstance(inner, arith.FPToSIOp | arith.FPToUIOp):
-                result = to_int(inner)
-            elif isinstance(inner, arith.ExtFOp | arith.TruncFOp) and not on_gpu:
+                result = to_int(inner, target.casts_wide_integers)
+            elif isinstance(inner, arith.ExtFOp | arith.TruncFOp) and target.gpu is None:
                 result = cast_half(inner)
             if result is not None:
                 Rewriter.replace_op(inner, [], [result])

@@ -13,7 +13,8 @@ combined lane by lane.
     %r = vector.extract %b[0]
 
 An accumulator is combined last. A thread of a GPU has all lanes in registers of its own: there the
-op stays, without its accumulator. LLVM: `ExpandReductions`.
+op stays, without its accumulator. So does the `and` or `or` of a mask where one instruction moves
+its bits to a scalar register. LLVM: `ExpandReductions`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, VectorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, VectorType, i1, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees_target import target_of
+from irees.target import Target
 from irees.transforms.utils.combiners import of_kind
 from irees.transforms.utils.lanes import Insert, lane_of
 from irees.transforms.utils.shapes import insert_located
@@ -66,6 +68,13 @@ def in_lanes(v: SSAValue, kind: str, insert: Insert) -> SSAValue:
     return insert(op).results[0]
 
 
+def is_one_test(v: SSAValue, kind: str, target: Target) -> bool:
+    """Whether the C printer has one test for the `and` or `or` of a mask."""
+    assert isinstance(v.type, VectorType)
+    (count,) = v.type.get_shape()
+    return v.type.element_type == i1 and kind in ("and", "or") and count in target.tested_lanes
+
+
 @dataclass(frozen=True)
 class LowerVectorReductionsPass(ModulePass):
     """Lowers `vector.reduction` to shuffles and operations on vectors."""
@@ -73,9 +82,11 @@ class LowerVectorReductionsPass(ModulePass):
     name = "irees-lower-vector-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        on_gpu = target_of(op).gpu is not None
+        target = target_of(op)
         for inner in [o for o in op.walk() if isinstance(o, vector.ReductionOp)]:
-            if on_gpu and inner.acc is None:
+            kind = str(inner.kind.data.value)
+            stays = target.gpu is not None or is_one_test(inner.vector, kind, target)
+            if stays and inner.acc is None:
                 continue
             point = InsertPoint.before(inner)
 
@@ -83,9 +94,8 @@ class LowerVectorReductionsPass(ModulePass):
                 insert_located(made, point)
                 return made
 
-            kind = str(inner.kind.data.value)
             (count,) = inner.vector.type.get_shape()
-            fold = in_lanes if on_gpu else in_turn if count & (count - 1) else halved
+            fold = in_lanes if stays else in_turn if count & (count - 1) else halved
             result = fold(inner.vector, kind, insert)
             if inner.acc is not None:
                 result = insert(of_kind(kind, result, inner.acc)).results[0]

@@ -143,3 +143,28 @@ def test_casts_of_numbers_in_a_known_range(known, bits, kind, cast):
     )
     wanted = irees.compile(text, target="reference")(x)
     assert np.array_equal(irees.compile(text)(x), wanted)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3", "cpu:generic"])
+@pytest.mark.parametrize("low", ["oge", "ogt", "ole", "une"])
+@pytest.mark.parametrize("most", [63.0, 5e6, 3e15])
+def test_casts_of_numbers_that_are_selected_in_a_range(most, low, target):
+    """Only comparisons that bound the chosen number count, and none holds for NaN."""
+    skip_unless_it_runs(target)
+    op = f"""%zero = arith.constant 0.0 : f32
+    %most = arith.constant {most} : f32
+    %one = arith.constant 1.0 : f32
+    %n = math.floor %a : f32
+    %f = arith.addf %n, %one : f32
+    %b = arith.cmpf {low}, %f, %zero : f32
+    %c = arith.cmpf ole, %f, %most : f32
+    %d = arith.andi %b, %c : i1
+    %w = arith.select %d, %f, %zero : f32
+    arith.fptosi %w : f32 to i64"""
+    *before, last = op.split("\n")
+    text = cast_of(1000, "f32", "i64", last.strip())
+    text = text.replace("    %s =", "\n".join(before) + "\n    %s =")
+    edges = [np.nan, np.inf, -np.inf, -0.0, -1.0, 0.0, 63.0, 62.5, 64.0, 5e6, 3e9, -3e9, 3e15, 1e30]
+    x = np.resize(np.array(edges, F32), 1000)
+    wanted = irees.compile(text, target="reference")(x)
+    assert np.array_equal(irees.compile(text, target=target)(x), wanted)

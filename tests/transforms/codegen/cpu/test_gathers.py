@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import irees
-from irees.errors import RuntimeTrap
+from irees.errors import ArgumentError, RuntimeTrap
 from irees.frontends.mlir import import_mlir
+from irees.remarks import collect
+from irees.target import Target
 from irees.testing.oracles import Case, compiled_results, differences, interpret, phases_agree
 from irees.testing.tolerances import ulps
+
+
+def skip_unless_it_runs(target: str) -> None:
+    """Skips what the processor cannot run."""
+    try:
+        if Target.parse(target).missing_features():
+            pytest.skip(f"this machine does not run {target}")
+    except ArgumentError:
+        pytest.skip(f"{target} is of another family of processors")
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -105,6 +117,145 @@ def test_a_checked_place_is_not_clamped():
     kernel = text[text.index("irees_k0_w0") :]
     assert "< 6 ?" not in kernel
     assert kernel.count("*d->trap = ") == 1
+
+
+TARGETS = ["cpu", "cpu:generic", "cpu:x86-64-v3"]
+
+
+def table(place: tuple[object, object], count: object, element: str) -> str:
+    """out[i] = x[p[i], q[i]], where an index from the end is allowed and one out of bounds traps."""
+    check = """
+    %{0} = arith.index_cast %{0}0 : i64 to index
+    %{0}1 = arith.addi %{0}, %{0}n : index
+    %{0}2 = arith.cmpi slt, %{0}, %c0 : index
+    %{0}3 = arith.select %{0}2, %{0}1, %{0} : index
+    %{0}4 = arith.cmpi sge, %{0}3, %c0 : index
+    %{0}5 = arith.cmpi slt, %{0}3, %{0}n : index
+    %{0}6 = arith.andi %{0}4, %{0}5 : i1
+    cf.assert %{0}6, "{0} is out of bounds"
+"""
+    m, n = place
+    x = f"tensor<{m}x{n}x{element}>"
+    return f"""
+func.func @main(%x: {x}, %p: tensor<{count}xi64>, %q: tensor<{count}xi64>,
+    %o: tensor<{count}x{element}>) -> tensor<{count}x{element}> {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %an = tensor.dim %x, %c0 : {x}
+  %bn = tensor.dim %x, %c1 : {x}
+  %r = linalg.generic {{
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  }} ins(%p, %q : tensor<{count}xi64>, tensor<{count}xi64>) outs(%o : tensor<{count}x{element}>) {{
+  ^bb0(%a0: i64, %b0: i64, %old: {element}):
+{check.format("a")}{check.format("b")}
+    %v = tensor.extract %x[%a3, %b3] : {x}
+    linalg.yield %v : {element}
+  }} -> tensor<{count}x{element}>
+  return %r : tensor<{count}x{element}>
+}}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("element", ["i1", "i8", "f16", "bf16", "f32", "i64", "f64"])
+def test_places_in_two_dims(element, dynamic, target):
+    skip_unless_it_runs(target)
+    count = 53
+    generator = np.random.default_rng(5)
+    dtype = {"i1": np.bool_, "bf16": ml_dtypes.bfloat16}.get(element)
+    dtype = dtype or np.dtype(f"{'f' if element[0] == 'f' else 'i'}{int(element[1:]) // 8}")
+    x = generator.integers(0, 2 if element == "i1" else 100, (6, 9)).astype(dtype)
+    p, q = generator.integers(-6, 6, count), generator.integers(-9, 9, count)
+    text = table(("?", "?") if dynamic else (6, 9), "?" if dynamic else count, element)
+    out = np.zeros(count, dtype)
+    with collect() as remarks:
+        program = irees.compile(text, target=target)
+    assert not [r.text for r in remarks if "vector" in r.text]
+    np.testing.assert_array_equal(program(x, p, q, out), x[p, q])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("lane", range(17))
+def test_each_lane_is_checked(lane, dynamic):
+    """Of a vector, of the lanes that overlap with it, and of scalars."""
+    text = table(("?", "?") if dynamic else (6, 9), "?" if dynamic else 17, "f32")
+    program, x, out = irees.compile(text), np.ones((6, 9), np.float32), np.zeros(17, np.float32)
+    good = np.zeros(17, np.int64)
+    for bad in (6, -7, 1 << 40, -(1 << 63)):
+        p = good.copy()
+        p[lane] = bad
+        with pytest.raises(RuntimeTrap, match="a is out of bounds"):
+            program(x, p, good, out)
+    p[lane] = 9
+    with pytest.raises(RuntimeTrap, match="b is out of bounds"):
+        program(x, good, p, out)
+
+
+def sample(channels: object, height: object, width: object, count: object) -> str:
+    """out[c, i] = x[c, clamp(y[i]), clamp(z[i])] * y[i], for places in f32 that may be NaN."""
+    x, y, out = (
+        f"tensor<{shape}xf32>"
+        for shape in (f"{channels}x{height}x{width}", count, f"{channels}x{count}")
+    )
+    clamp = """
+    %{0}1 = math.floor %{0} : f32
+    %{0}2 = arith.index_cast %{0}m : index to i64
+    %{0}3 = arith.sitofp %{0}2 : i64 to f32
+    %{0}4 = arith.cmpf oge, %{0}1, %zero : f32
+    %{0}5 = arith.cmpf ole, %{0}1, %{0}3 : f32
+    %{0}6 = arith.andi %{0}4, %{0}5 : i1
+    %{0}7 = arith.select %{0}6, %{0}1, %zero : f32
+    %{0}8 = arith.fptosi %{0}7 : f32 to i64
+    %{0}9 = arith.index_cast %{0}8 : i64 to index
+    %{0}10 = arith.maxsi %{0}9, %c0 : index
+    %{0}11 = arith.minsi %{0}10, %{0}m : index
+"""
+    return f"""
+func.func @main(%x: {x}, %y: {y}, %z: {y}, %o: {out}) -> {out} {{
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %hn = tensor.dim %x, %c1 : {x}
+  %wn = tensor.dim %x, %c2 : {x}
+  %hm = arith.subi %hn, %c1 : index
+  %wm = arith.subi %wn, %c1 : index
+  %r = linalg.generic {{
+    indexing_maps = [affine_map<(c, i) -> (i)>, affine_map<(c, i) -> (i)>,
+                     affine_map<(c, i) -> (c, i)>],
+    iterator_types = ["parallel", "parallel"]
+  }} ins(%y, %z : {y}, {y}) outs(%o : {out}) {{
+  ^bb0(%h: f32, %w: f32, %old: f32):
+{clamp.format("h")}{clamp.format("w")}
+    %c = linalg.index 0 : index
+    %v = tensor.extract %x[%c, %h11, %w11] : {x}
+    %s = arith.mulf %v, %h7 : f32
+    linalg.yield %s : f32
+  }} -> {out}
+  return %r : {out}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("shape", [(4, 5, 7, 33), (3, 1, 1, 16), (1, 8, 8, 3), (20, 6, 5, 100)])
+def test_channels_share_a_place(shape, dynamic, target):
+    """The place is computed once for all channels; each kind of number is one of them."""
+    skip_unless_it_runs(target)
+    c, h, w, n = shape
+    generator = np.random.default_rng(n)
+    x = generator.normal(size=(c, h, w)).astype(np.float32)
+    y, z = (generator.uniform(-2, m + 2, n).astype(np.float32) for m in (h, w))
+    odd = [np.nan, np.inf, -np.inf, -0.0, 3e9, -3e9, 1e30][:n]
+    y[: len(odd)] = odd
+    z[-len(odd) :] = odd
+    text = sample(*("?" * 4 if dynamic else shape))
+    args = (x, y, z, np.zeros((c, n), np.float32))
+    expected = irees.compile(text, target="reference")(*args)
+    np.testing.assert_array_equal(irees.compile(text, target=target)(*args), expected)
 
 
 @pytest.mark.parametrize("shape", [(8, 3), (4, 1), (1, 4), (5, 2)])

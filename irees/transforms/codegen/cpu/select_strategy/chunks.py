@@ -5,29 +5,57 @@ Tile sizes that give each thread enough work and fit into the cache. Part of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd, prod
 
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group
 from irees.targets.cpu import CPU
+from irees.transforms.codegen.cpu.utils.invariants import sharing_loop
+from irees.transforms.utils.structured import is_parallel
 
 
 def chunk_tiles(group: Group) -> list[int]:
-    """Chooses row tiles: inner loops are whole, the next one is tiled, outer ones get size 1."""
-    member = max(group.members, key=lambda m: len(m.kinds))
+    """
+    Chooses row tiles: inner loops are whole, the next one is tiled, outer ones get size 1. A loop
+    whose iterations share arithmetic is whole, too, if that leaves enough tiles.
+    """
+    plain, shared = _row_tiles(group, None), _shared(group)
+    if shared is None:
+        return plain
+    tiles = _row_tiles(group, shared)
+    enough = min(_count(group, plain), CPU.few_tiles)
+    return tiles if _count(group, tiles) >= enough else plain
+
+
+def _shared(group: Group) -> int | None:
+    """Returns the class of the loop whose iterations share arithmetic, if there is one."""
+    op = group.members[0].op
+    if len(group.members) > 1 or not isinstance(op, linalg.GenericOp) or not is_parallel(op):
+        return None
+    loops = [c[0] for c in group.classes]
+    loop = sharing_loop(op, sorted(loops))
+    return None if loop is None else loops.index(loop)
+
+
+def _count(group: Group, tiles: Sequence[int]) -> int:
+    """Returns the number of tiles."""
+    sized = zip(group.extents(), tiles, strict=True)
+    return prod(_pieces(_assumed(e), t) for e, t in sized if t)
+
+
+def _row_tiles(group: Group, shared: int | None) -> list[int]:
+    """Chooses row tiles, where loops of class `shared` are whole."""
     extents = group.extents()
     chunk = CPU.chunk if len(group.members) == 1 else CPU.fused_chunk
-    windows = {d for a in member.accesses for e in a.map.results for d in _moving(e)}
-    inner = 1
-    for loop, size in enumerate(member.sizes):
-        number = group.members.index(member)
-        # Overlapping window reads hit the cache, so they do not count.
-        if loop not in windows and not any(c[number] == loop for c in group.classes):
-            inner *= CPU.assumed_trip_count if size < 0 else size
+    inner = _whole_iterations(group, shared)
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
-        extent = CPU.assumed_trip_count if extents[position] < 0 else extents[position]
+        extent = _assumed(extents[position])
+        if position == shared:
+            continue
         if inner >= chunk:
             tiles[position] = _tile(group, position, 1)
         elif inner * extent > chunk or position == 0:
@@ -37,6 +65,22 @@ def chunk_tiles(group: Group) -> list[int]:
         else:
             inner *= extent
     return tiles
+
+
+def _whole_iterations(group: Group, shared: int | None) -> int:
+    """Returns the iterations of the loops that are not tiled, and of class `shared`."""
+    member = max(group.members, key=lambda m: len(m.kinds))
+    number = group.members.index(member)
+    windows = {d for a in member.accesses for e in a.map.results for d in _moving(e)}
+    tiled = {c[number] for position, c in enumerate(group.classes) if position != shared}
+    # Overlapping window reads hit the cache, so they do not count.
+    whole = (loop for loop in range(len(member.sizes)) if loop not in windows | tiled)
+    return prod(_assumed(member.sizes[loop]) for loop in whole)
+
+
+def _assumed(size: int) -> int:
+    """Returns a trip count, or what is assumed for a dynamic one."""
+    return CPU.assumed_trip_count if size < 0 else size
 
 
 def _tile(group: Group, position: int, tile: int) -> int:
@@ -75,7 +119,7 @@ def _moving(expr: AffineExpr) -> set[int]:
 
 def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
     """Returns the tiles of an op that reads along loop `across` and writes along loop `along`."""
-    extents = [CPU.assumed_trip_count if e < 0 else max(1, e) for e in group.extents()]
+    extents = [max(1, _assumed(e)) for e in group.extents()]
     loops = [c[0] for c in group.classes]
     tiles = [1] * len(loops)
     if along in loops:

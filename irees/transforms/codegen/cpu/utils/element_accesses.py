@@ -11,17 +11,21 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
 from irees.transforms.codegen.cpu.utils.invariants import invariants
 from irees.transforms.utils.lanes import (
+    ELEMENTWISE,
     Kind,
     Lane,
     NotVectorizableError,
+    calls_math,
     evaluate,
+    gathers,
     inner_bytes,
+    kinds_of,
     lane_bytes,
     materialize,
     moves_in_lanes,
@@ -86,9 +90,13 @@ class ElementAccesses(OperandAccesses):
         return "other" not in strides and all(s == "unit" for s in strides[self.inputs :])
 
     def take(self, axis: int) -> None:
-        """Vectorizes along a loop; the widest value that varies determines the lanes."""
+        """
+        Vectorizes along a loop; the widest value that varies determines the lanes. Raises
+        NotVectorizableError if gathers cost more than vectors save.
+        """
         self.axis = axis
         inputs, fixed = invariants(self.op, {axis})
+        self._require_work(axis)
         same = {self.block.args[i] for i in inputs} | {r for o in fixed for r in o.results}
         used = [*self.block.args] + [
             r
@@ -99,6 +107,19 @@ class ElementAccesses(OperandAccesses):
         varying = [v for v in used if v not in same and moves_in_lanes(v.type)]
         widths = [max(lane_bytes(v.type), inner_bytes(v.owner)) for v in varying]
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def _require_work(self, axis: int) -> None:
+        """
+        Raises NotVectorizableError for a body that is faster as scalars: a gather takes an
+        extraction, a load and an insertion per lane.
+        """
+        uniform = [a for a, m in zip(self.block.args, self.maps) if axis not in m.used_dims()]
+        kinds = kinds_of(self.block, uniform, axis)
+        loads = gathers(self.block, kinds)
+        varying = {v.owner for v, kind in kinds.items() if kind is Kind.VECTOR}
+        ops = sum(isinstance(o, Operation) and o.name in ELEMENTWISE for o in varying)
+        if ops < len(loads) * CPU.ops_per_gather and not calls_math(self.block):
+            raise NotVectorizableError("vectorizing a gather does not pay for so few ops")
 
     def fit_lanes(self, axis: int) -> bool:
         """Halves the lanes until a loop of static length fills them; whether there is a vector."""

@@ -1,12 +1,13 @@
 """
-Finds loop-invariant inputs and ops in the body of a structured op. Part of
-`irees-vectorize-structured-ops`.
+Finds loop-invariant inputs and ops in the body of a structured op. For
+`irees-vectorize-structured-ops` and `irees-select-strategy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
@@ -14,6 +15,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects.storage import loaded, root
+from irees.targets.cpu import CPU
 from irees.transforms.utils.structured import maps
 
 
@@ -37,11 +39,25 @@ def invariants(op: linalg.GenericOp, moving: Collection[int]) -> tuple[list[int]
     fixed: set[SSAValue] = {block.args[i] for i in inputs}
     found: list[Operation] = []
     for inner in block.ops:
-        own = (o for o in inner.operands if o.owner is block or _parent(o) is block)
+        own = (o for each in inner.walk() for o in each.operands if _parent(o) is block)
         if _depends_on_operands_only(inner, loops, written) and all(o in fixed for o in own):
             fixed |= set(inner.results)
             found.append(inner)
     return inputs, found
+
+
+def sharing_loop(op: linalg.GenericOp, parallel: Sequence[int]) -> int | None:
+    """
+    Returns the loop of `parallel` that should be innermost, since much of the body is the same in
+    all its iterations; None if the order of the loops is as good.
+
+    out[c, i, j] = table[c, f(x[i, j])]: all c share f.
+    """
+    fixed = {loop: len(invariants(op, {loop})[1]) for loop in parallel}
+    best = max(parallel, key=lambda loop: fixed[loop], default=None)
+    if best is None or fixed[best] < fixed[parallel[-1]] + CPU.shared_ops:
+        return None
+    return best
 
 
 def _parent(value: SSAValue):
@@ -64,4 +80,10 @@ def _depends_on_operands_only(op: Operation, loops: set[int], written: set[SSAVa
         return op.dim.value.data not in loops
     if (buffer := loaded(op)) is not None:
         return root(buffer) not in written
+    if isinstance(op, scf.IfOp):
+        inside = (o for region in op.regions for block in region.blocks for o in block.ops)
+        return all(
+            isinstance(o, scf.YieldOp) or _depends_on_operands_only(o, loops, written)
+            for o in inside
+        )
     return not isinstance(op, linalg.YieldOp) and not op.regions and is_side_effect_free(op)

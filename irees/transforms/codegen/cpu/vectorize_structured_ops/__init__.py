@@ -32,13 +32,21 @@ streams, a quarter of its rows apart: four streams get more memory bandwidth tha
 
 `irees-vectorize-shuffled-ops` has lowered elementwise ops that need shuffles, such as transposes.
 
-A load with data-dependent indices becomes a `vector.gather` if the body has `math` ops, which
-vectors speed up; `irees-lower-gather` later splits the gather into scalar loads. A gather alone is
-no faster than the scalar loop.
+A load with data-dependent indices becomes a `vector.gather` along one dim: the dims that they index
+are collapsed. `irees-lower-gather` splits it into scalar loads later, so that a gather alone is no
+faster than a scalar loop. It pays if the body computes the indices, checks them or calls `math`
+functions. A check of all lanes is one assert.
 
-In a nest without vectors, the loop whose iterations share most of the body becomes the innermost:
-sampling an image computes each place once for all channels of a tile. If they share less, the
-innermost loop stays contiguous, and four of them are jammed into it:
+In a nest without reductions, the loop whose iterations share most of the body becomes the
+innermost, inside of the vectorized one: sampling an image computes the places of a vector of points
+once for all channels of a tile.
+
+    for c in C { for i in N { out[c, i] = x[c, f(y[i])] } }
+  =>
+    for i in N step 8 { %q = f(y[i:i+8]) ; for c in C { out[c, i:i+8] = x[c, %q] } }
+
+In a nest without vectors, the iterations may share less: then the innermost loop stays contiguous,
+and four of the others are jammed into it:
 
     for i in M { for j in N { out[i, j] = x[i, p[j]] } }
   =>

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 
 from xdsl.dialects import arith, cf
@@ -26,7 +27,7 @@ from irees.transforms.codegen.common.utils.surroundings import (
     has_vector_form,
 )
 from irees.transforms.codegen.cpu.utils.element_accesses import ElementAccesses
-from irees.transforms.codegen.cpu.utils.invariants import invariants
+from irees.transforms.codegen.cpu.utils.invariants import invariants, sharing_loop
 from irees.transforms.codegen.cpu.vectorize_structured_ops.panels import (
     reduce_in_turns,
     reduce_panels,
@@ -40,6 +41,7 @@ from irees.transforms.utils.lanes import (
     Lane,
     NotVectorizableError,
     evaluate,
+    hoist,
     lane_bytes,
     materialize,
 )
@@ -58,7 +60,7 @@ class Nest(ElementAccesses):
     computed: dict[SSAValue, Lane] = field(default_factory=dict)
     """Body values that are invariant in the inner loops."""
     inner: int | None = None
-    """The innermost loop of a scalar nest, if it is not the last one."""
+    """The innermost loop of a nest without reductions, if it is not the last or vectorized one."""
     jam: int | None = None
     """The loop to unroll and jam, if any."""
     points: int = 1
@@ -180,24 +182,12 @@ class Nest(ElementAccesses):
         reduction = [i for i, k in kinds if k != "parallel"]
         if writes_along_reduction(self.op):
             parallel, reduction = [*parallel, *reduction], []
-        if self.axis is None and not reduction:
-            self.inner = self._sharing_loop(parallel)
         for loops in (parallel, reduction):
-            loops.sort(key=lambda loop: loop in (self.axis, self.inner))
+            loops.sort(key=lambda loop: loop == self.axis)
+        if not reduction:
+            self.inner = sharing_loop(self.op, parallel)
+            parallel.sort(key=lambda loop: loop == self.inner)
         return parallel, reduction
-
-    def _sharing_loop(self, parallel: Sequence[int]) -> int | None:
-        """
-        Returns the loop of a scalar nest that should be innermost, since much of the body is the
-        same in all its iterations; None if the order of the loops is as good.
-
-        out[c, i, j] = table[c, f(x[i, j])]: all c share f.
-        """
-        fixed = {loop: len(invariants(self.op, {loop})[1]) for loop in parallel}
-        best = max(parallel, key=lambda loop: fixed[loop], default=None)
-        if best is None or fixed[best] < fixed[parallel[-1]] + CPU.shared_ops:
-            return None
-        return best
 
     def _choose_rows(self, parallel: Sequence[int]) -> None:
         """
@@ -394,7 +384,7 @@ class Nest(ElementAccesses):
         main = at.mul(at.floordiv(size, self.lanes), self.lanes)
         if not (isinstance(main, int) and main == 0):
             body, iv, inner = for_loop(at, 0, main, self.lanes)
-            self._point({**ivs, loop: iv}, inner, lanes=self.lanes)
+            self._points({**ivs, loop: iv}, inner, lanes=self.lanes)
             body()
         if isinstance(main, int) and isinstance(size, int):
             self._rest(loop, main, size, ivs, at)
@@ -404,7 +394,7 @@ class Nest(ElementAccesses):
             return
         close, several, few = if_both(at, at.at_least(size, self.lanes))
         body, _, inner = for_loop(several, main, size, self.lanes)
-        self._point({**ivs, loop: inner.sub(size, self.lanes)}, inner, lanes=self.lanes)
+        self._points({**ivs, loop: inner.sub(size, self.lanes)}, inner, lanes=self.lanes)
         body()
         self._ones(loop, main, size, ivs, few)
         close()
@@ -414,7 +404,7 @@ class Nest(ElementAccesses):
     ) -> None:
         """Emits iterations one by one."""
         body, iv, inner = for_loop(at, start, stop, 1)
-        self._point({**ivs, loop: iv}, inner, lanes=1)
+        self._points({**ivs, loop: iv}, inner, lanes=1)
         body()
 
     def _jammed(
@@ -446,11 +436,11 @@ class Nest(ElementAccesses):
         """
         lanes = self.lanes // 2
         if start > 0 and (size - start).bit_count() > 1 and self.may_repeat():
-            self._point({**ivs, loop: size - self.lanes}, at, lanes=self.lanes)
+            self._points({**ivs, loop: size - self.lanes}, at, lanes=self.lanes)
             return
         while start < size:
             if start + lanes <= size:
-                self._point({**ivs, loop: start}, at, lanes=lanes)
+                self._points({**ivs, loop: start}, at, lanes=lanes)
                 start += lanes
             else:
                 lanes //= 2
@@ -489,22 +479,22 @@ class Nest(ElementAccesses):
         for op in self.checked:
             at.insert(op.clone(value_mapper=values))
 
-    def _compute(self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder) -> None:
+    def _compute(
+        self, moving: set[int], ivs: dict[int, Size], at: IndexBuilder, lanes: int = 1
+    ) -> None:
         """Emits the values that are invariant in the loops `moving`."""
         inputs, ops = invariants(self.op, moving)
         for position in inputs:
             argument = self.block.args[position]
             if argument.uses and argument not in self.computed:
-                self.computed[argument] = self._read(position, ivs, at, 1)
-        for op in ops:
-            if op.results[0] in self.computed:
-                continue
-            if isinstance(op, linalg.IndexOp):
-                value = at.value(ivs.get(op.dim.value.data, 0))
-            else:
-                values = {k: v.value for k, v in self.computed.items()}
-                value = at.insert(op.clone(value_mapper=values)).results[0]
-            self.computed[op.results[0]] = Lane(value, Kind.UNIFORM)
+                self.computed[argument] = self._read(position, ivs, at, lanes)
+        unknown = [op for op in ops if op.results[0] not in self.computed]
+        hoist(unknown, self.computed, lanes, at.insert, partial(self._index, ivs, at, lanes))
+
+    def _index(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int, loop: int) -> Lane:
+        """Returns the index of a loop."""
+        kind = Kind.IOTA if loop == self.axis and lanes > 1 else Kind.UNIFORM
+        return Lane(at.value(ivs.get(loop, 0)), kind)
 
     def _read(self, position: int, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> Lane:
         return self.read(position, ivs, at, lanes, self.axis)
@@ -521,12 +511,22 @@ class Nest(ElementAccesses):
             else self._read(i, ivs, at, lanes)
             for i in range(self.inputs)
         ]
-
-        def index_of(loop: int) -> Lane:
-            value = at.value(ivs.get(loop, 0))
-            return Lane(value, Kind.IOTA if loop == self.axis and lanes > 1 else Kind.UNIFORM)
-
+        index_of = partial(self._index, ivs, at, lanes)
         return evaluate(self.block, [*arguments, *accs], lanes, at.insert, index_of, self.computed)
+
+    def _points(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
+        """
+        Emits a vector of iterations, for each iteration of the loop inside of the vectorized one if
+        there is one, after what all of these share.
+        """
+        if self.inner is None:
+            self._point(ivs, at, lanes)
+            return
+        with self.scope():
+            self._compute({self.inner}, ivs, at, lanes)
+            body, iv, inside = for_loop(at, 0, self.sizes[self.inner], 1)
+            self._point({**ivs, self.inner: iv}, inside, lanes)
+            body()
 
     def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
         outputs = len(self.op.outputs)

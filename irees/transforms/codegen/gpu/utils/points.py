@@ -26,8 +26,12 @@ from irees.transforms.codegen.common.utils.operand_accesses import OperandAccess
 from irees.transforms.utils.lanes import (
     Kind,
     Lane,
+    NotVectorizableError,
+    calls_math,
     evaluate,
+    gathers,
     has_lanes,
+    kinds_of,
     lane_bytes,
     materialize,
     unit_stride,
@@ -110,6 +114,12 @@ class Points(OperandAccesses):
         lanes: int,
         axis: int | None,
     ) -> list[Lane]:
+        given = zip(self.block.args, [*arguments, *accumulators])
+        uniform = [argument for argument, lane in given if lane.kind is Kind.UNIFORM]
+        loads = gathers(self.block, kinds_of(self.block, uniform, axis))
+        if lanes > 1 and loads and not calls_math(self.block):
+            raise NotVectorizableError("vectorizing a gather does not pay without math functions")
+
         def index_of(loop: int) -> Lane:
             kind = Kind.IOTA if loop == axis and lanes > 1 else Kind.UNIFORM
             return Lane(at.value(ivs.get(loop, 0)), kind)

@@ -1,0 +1,121 @@
+// RUN: xdsl-opt %s -p 'irees-assign-target{facts="vector_bytes=32"},irees-vectorize-structured-ops' | filecheck %s
+
+// A load at places that depend on data is a gather, where something else needs the vectors.
+// CHECK-LABEL: func.func @gather
+// CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : vector<8xi32> to vector<8xindex>
+// CHECK:         %[[G:.*]] = vector.gather %t[%{{.*}}] [%[[I]]], %{{.*}}, %{{.*}} : memref<64xf32>, vector<8xindex>, vector<8xi1>, vector<8xf32> into vector<8xf32>
+// CHECK-NEXT:    math.exp %[[G]] : vector<8xf32>
+func.func @gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%k : memref<32xi32>) outs(%y : memref<32xf32>) {
+  ^bb0(%n: i32, %o: f32):
+    %i = arith.index_cast %n : i32 to index
+    %s = memref.load %t[%i] : memref<64xf32>
+    %e = math.exp %s : f32
+    linalg.yield %e : f32
+  }
+  return
+}
+
+// By itself it is no quicker than a scalar loop.
+// CHECK-LABEL: func.func @no_gather
+// CHECK-NOT:     vector
+// CHECK:         memref.load %t
+// CHECK-NOT:     vector
+// CHECK:         func.return
+func.func @no_gather(%k: memref<32xi32>, %t: memref<64xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%k : memref<32xi32>) outs(%y : memref<32xf32>) {
+  ^bb0(%n: i32, %o: f32):
+    %i = arith.index_cast %n : i32 to index
+    %s = memref.load %t[%i] : memref<64xf32>
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// Arithmetic on the places pays for the gather. Both dims of the table are one, and the check is one of
+// all lanes.
+// CHECK-LABEL: func.func @checked_table
+// CHECK:         %[[I:.*]] = vector.load %k[%{{.*}}] : memref<32xi64>, vector<4xi64>
+// CHECK:         %[[OK:.*]] = arith.andi %{{.*}}, %{{.*}} : vector<4xi1>
+// CHECK-NEXT:    %[[ALL:.*]] = vector.reduction <and>, %[[OK]] : vector<4xi1> into i1
+// CHECK-NEXT:    cf.assert %[[ALL]], "out of bounds"
+// CHECK:         %[[S:.*]] = arith.select %[[OK]], %{{.*}}, %{{.*}} : vector<4xi1>, vector<4xindex>
+// CHECK:         %[[M:.*]] = arith.muli %{{.*}}, %{{.*}} : vector<4xindex>
+// CHECK:         %[[A:.*]] = arith.addi %[[M]], %{{.*}} : vector<4xindex>
+// CHECK-NEXT:    %[[T:.*]] = memref.collapse_shape %t {{.*}} : memref<64x3xf32> into memref<192xf32>
+// CHECK:         vector.gather %[[T]][%{{.*}}] [%[[A]]]
+func.func @checked_table(%k: memref<32xi64>, %t: memref<64x3xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%k : memref<32xi64>) outs(%y : memref<32xf32>) {
+  ^bb0(%n: i64, %o: f32):
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %size = arith.constant 64 : index
+    %i = arith.index_cast %n : i64 to index
+    %negative = arith.cmpi slt, %i, %zero : index
+    %wrapped = arith.addi %i, %size : index
+    %p = arith.select %negative, %wrapped, %i : index
+    %low = arith.cmpi sge, %p, %zero : index
+    %high = arith.cmpi slt, %p, %size : index
+    %ok = arith.andi %low, %high : i1
+    cf.assert %ok, "out of bounds"
+    %q = arith.select %ok, %p, %zero : index
+    %s = memref.load %t[%q, %one] : memref<64x3xf32>
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// All channels read at the same place, which takes some arithmetic: their loop is the innermost, and
+// the place is computed once for a vector of points.
+// CHECK-LABEL: func.func @same_place
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:           %[[P:.*]] = vector.load %p[%[[I]]] : memref<16xindex>, vector<4xindex>
+// CHECK:           %[[R:.*]] = arith.minsi {{.*}} : vector<4xindex>
+// CHECK:           scf.for %[[C:.*]] =
+// CHECK:             %[[V:.*]] = vector.gather %t[%[[C]], %{{.*}}] [%[[R]]]
+// CHECK-NEXT:        vector.store %[[V]], %y[%[[C]], %[[I]]]
+func.func @same_place(%p: memref<16xindex>, %k: index, %t: memref<4x99xf32>, %y: memref<4x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, i) -> (i)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<16xindex>) outs(%y : memref<4x16xf32>) {
+  ^bb0(%r: index, %o: f32):
+    %c = linalg.index 0 : index
+    %r1 = arith.muli %r, %k : index
+    %r2 = arith.addi %r1, %r : index
+    %r3 = arith.muli %r2, %k : index
+    %r4 = arith.addi %r3, %r2 : index
+    %r5 = arith.muli %r4, %k : index
+    %r6 = arith.addi %r5, %r4 : index
+    %r0 = arith.muli %r6, %k : index
+    %r7 = arith.maxsi %r0, %r : index
+    %r8 = arith.minsi %r7, %k : index
+    %a = memref.load %t[%c, %r8] : memref<4x99xf32>
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// Integers of 4 bits have no vectors.
+// CHECK-LABEL: func.func @scalars
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:           %[[P:.*]] = memref.load %p[%[[I]]]
+// CHECK:           %[[R:.*]] = arith.minsi
+// CHECK:           scf.for %[[C:.*]] =
+// CHECK-NEXT:        %[[V:.*]] = memref.load %t[%[[C]], %[[R]]] : memref<4x99xi4>
+// CHECK-NEXT:        memref.store %[[V]], %y[%[[C]], %[[I]]]
+func.func @scalars(%p: memref<16xindex>, %k: index, %t: memref<4x99xi4>, %y: memref<4x16xi4>) {
+  linalg.generic {indexing_maps = [affine_map<(c, i) -> (i)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<16xindex>) outs(%y : memref<4x16xi4>) {
+  ^bb0(%r: index, %o: i4):
+    %c = linalg.index 0 : index
+    %r1 = arith.muli %r, %k : index
+    %r2 = arith.addi %r1, %r : index
+    %r3 = arith.muli %r2, %k : index
+    %r4 = arith.addi %r3, %r2 : index
+    %r5 = arith.muli %r4, %k : index
+    %r6 = arith.addi %r5, %r4 : index
+    %r0 = arith.muli %r6, %k : index
+    %r7 = arith.maxsi %r0, %r : index
+    %r8 = arith.minsi %r7, %k : index
+    %a = memref.load %t[%c, %r8] : memref<4x99xi4>
+    linalg.yield %a : i4
+  }
+  return
+}
