@@ -14,11 +14,12 @@ First the pass fuses widening casts into contractions, before the casts can fuse
 producers: a contraction reads operands many times, and processors multiply narrow operands.
 
 The pass does not fuse producers with other users, unless they only move or widen data that is as
-cheap to read again, nor producers with a loop that the consumer's maps would not bound. It does not
-fuse arithmetic into a contraction, which reads its operands many times, nor bodies that would be
-too large for one kernel. It may move a body that captures a tensor (`tensor.extract`), but never
-duplicates it. An attention reads the source of a transposed operand, by another map. MLIR:
-`fuseElementwiseOps`; IREE: `FuseMultiUseElementwiseProducer` and its guards.
+cheap to read again (as the rows of a transposed tensor are), nor producers with a loop that the
+consumer's maps would not bound. It does not fuse arithmetic into a contraction, which reads its
+operands many times, nor bodies that would be too large for one kernel. It may move a body that
+captures a tensor (`tensor.extract`), but never duplicates it. An attention reads the source of a
+transposed operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
+`FuseMultiUseElementwiseProducer` and its guards.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -83,7 +84,7 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
         return False
     uses = list(value.uses)
     single = all(u.operation is consumer for u in uses)
-    if not single and not (only_moves(producer) and cheap_to_repeat(producer)):
+    if not single and not (only_moves(producer) and cheap_to_repeat(producer, consumer, position)):
         return False
     if len(uses) > 1 and is_longer_than(producer, COMMON.repeated_ops):
         return False
@@ -99,8 +100,11 @@ def is_longer_than(op: linalg.GenericOp, count: int) -> bool:
     return next(islice(op.body.block.ops, count, None), None) is not None
 
 
-def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
-    """Whether reading a producer's inputs takes no more memory traffic than reading its result."""
+def cheap_to_repeat(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
+    """
+    Whether the consumer can read a producer's inputs instead of its result for no more memory
+    traffic: the same elements or fewer, or a transposed tensor whose rows it reads.
+    """
     result = producer.res[0].type
     assert isinstance(result, TensorType)
     identity = AffineMap.identity(len(result.get_shape()))
@@ -108,7 +112,24 @@ def cheap_to_repeat(producer: linalg.GenericOp) -> bool:
         not isinstance(i.type, TensorType)
         or m == identity
         or len(m.results) < len(identity.results)
+        or (permutes(m) and maps(producer)[-1] == identity and _reads_rows(consumer, position, m))
         for i, m in zip(producer.inputs, maps(producer), strict=False)
+    )
+
+
+def _reads_rows(consumer: linalg.GenericOp, position: int, transposed: AffineMap) -> bool:
+    """
+    Whether the last dim of a transposed tensor is a loop of a consumer that all its results have as
+    their last dim, too. `transposed` maps the dims of the consumer's operand to the tensor's.
+    """
+    last, indexing = transposed.results[-1], maps(consumer)
+    assert isinstance(last, AffineDimExpr)
+    loop = indexing[position].results[last.position]
+    written = [m.results for m in indexing[len(consumer.inputs) :]]
+    return (
+        isinstance(loop, AffineDimExpr)
+        and not is_contraction(consumer)
+        and all(results[-1:] == (loop,) for results in written)
     )
 
 
