@@ -213,3 +213,23 @@ func.func @sum(%x: memref<13xf32>, %y: memref<f32>) {
   }
   return
 }
+
+// Channels are taken apart: vectors along the pixels, whose lanes are three elements apart. All channels
+// of a few pixels are read from the same lines.
+// CHECK-LABEL: func.func @channels
+// CHECK:         scf.for %[[I:.*]] =
+// CHECK:           scf.for %[[C:.*]] =
+// CHECK:             %[[F:.*]] = memref.collapse_shape %x {{.*}} : memref<32x3xf32> into memref<96xf32>
+// CHECK:             %[[R:.*]] = arith.muli %[[I]], %{{.*}} : index
+// CHECK-NEXT:        %[[P:.*]] = arith.addi %[[R]], %[[C]] : index
+// CHECK-NEXT:        vector.load %[[F]][%[[P]]] : memref<96xf32>, vector<8xf32>
+// CHECK-COUNT-2:     vector.shuffle
+// CHECK:             vector.store %{{.*}}, %y[%[[C]], %[[I]]]
+func.func @channels(%x: memref<32x3xf32>, %y: memref<3x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, i) -> (i, c)>, affine_map<(c, i) -> (c, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x3xf32>) outs(%y : memref<3x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %c = arith.negf %a : f32
+    linalg.yield %c : f32
+  }
+  return
+}

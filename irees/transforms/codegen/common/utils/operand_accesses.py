@@ -7,13 +7,29 @@ The CPU's vector nests and the GPU's thread code build their loops around it.
 from __future__ import annotations
 
 from xdsl.dialects import memref, vector
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from irees.transforms.utils.lanes import Kind, Lane, load_steps
+from irees.transforms.utils.reshapes import collapse
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import affine_value, iterators, linear_form, maps
+
+
+def joined_rows(buffer: SSAValue, at: IndexBuilder) -> SSAValue:
+    """memref<..xNxBxT>  =>  memref<..x(N * B)xT>, for rows without gaps"""
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    *outer, size, count = kind.get_shape()
+    shape = [*outer, size * count if size >= 0 else size]
+    layout = kind.layout
+    if isinstance(layout, StridedLayoutAttr):
+        layout = StridedLayoutAttr([*list(layout.strides)[:-2], 1], layout.offset)
+    groups = [*([d] for d in range(len(outer))), [len(outer), len(outer) + 1]]
+    return collapse(
+        buffer, groups, MemRefType(kind.element_type, shape, layout, kind.memory_space), at
+    )
 
 
 class OperandAccesses:
@@ -44,9 +60,17 @@ class OperandAccesses:
             return Lane(operand, Kind.UNIFORM)
         places = self.indices(position, ivs, at)
         if lanes > 1 and axis is not None and self.moves(position, axis):
-            form = linear_form(self.maps[position].results[-1])
+            *outer, last = self.maps[position].results
+            count = 1
+            if axis not in last.used_dims():
+                # The loop of vectors counts rows of a few elements.
+                last, count = outer[-1], operand.type.get_shape()[-1]
+                operand = joined_rows(operand, at)
+                row = at.value(at.add(at.mul(places[-2], count), places[-1]))
+                places = [*places[:-2], row]
+            form = linear_form(last)
             assert form is not None
-            return Lane(load_steps(operand, places, form[0][axis], lanes, at), Kind.VECTOR)
+            return Lane(load_steps(operand, places, count * form[0][axis], lanes, at), Kind.VECTOR)
         return Lane(at.insert(memref.LoadOp.get(operand, places)).results[0], Kind.UNIFORM)
 
     def write(self, number: int, value: SSAValue, ivs: dict[int, Size], at: IndexBuilder) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
@@ -38,6 +39,27 @@ from irees.transforms.utils.structured import (
     loop_sources,
     static_ranges,
 )
+from irees.transforms.utils.views import strides_of
+
+
+def stride_along(axis: int, operand: SSAValue, indexing: AffineMap) -> int | None:
+    """
+    Returns how many elements the accesses to an operand advance per iteration of a loop, if only
+    its last dim depends on it, or only the one before a last dim without gaps; else None.
+    """
+    moving = [i for i, e in enumerate(indexing.results) if axis in e.used_dims()]
+    if not moving:
+        return 0
+    kind, form = operand.type, linear_form(indexing.results[moving[0]])
+    assert isinstance(kind, MemRefType)
+    if len(moving) > 1 or form is None or not unit_stride(kind):
+        return None
+    step = form[0][axis]
+    if moving[0] == len(indexing.results) - 1:
+        return step
+    count = kind.get_shape()[-1]
+    rows = moving[0] == len(indexing.results) - 2 and strides_of(kind)[-2:] == [count, 1]
+    return step * count if rows and count > 1 else None
 
 
 @dataclass
@@ -58,21 +80,12 @@ class ElementAccesses(OperandAccesses):
         """Classifies operand strides along a loop: `uniform`, `unit`, `short` or `other`."""
         found: list[str] = []
         for number, (operand, indexing) in enumerate(zip(self.op.operands, self.maps, strict=True)):
-            state = "uniform"
-            for position, expr in enumerate(indexing.results):
-                if axis not in expr.used_dims():
-                    continue
-                form = linear_form(expr)
-                last = position == len(indexing.results) - 1
-                if form is None or not last or not unit_stride(operand.type):
-                    state = "other"
-                    break
-                step = form[0][axis]
-                if step != 1 and (number >= self.inputs or not 1 < step <= CPU.longest_load_stride):
-                    state = "other"
-                    break
-                state = "unit" if step == 1 else "short"
-            found.append(state)
+            step = stride_along(axis, operand, indexing)
+            if step in (0, 1):
+                found.append("unit" if step else "uniform")
+                continue
+            is_short = step is not None and 1 < step <= CPU.longest_load_stride
+            found.append("short" if is_short and number < self.inputs else "other")
         return found
 
     def require_lanes(self) -> None:

@@ -22,16 +22,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, StridedLayoutAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.targets.cpu import CPU
+from irees.transforms.codegen.common.utils.operand_accesses import joined_rows
 from irees.transforms.codegen.cpu.utils.element_accesses import ElementAccesses
 from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.loops import for_loop
-from irees.transforms.utils.reshapes import collapse
 from irees.transforms.utils.shapes import IndexBuilder, Size
 from irees.transforms.utils.structured import static_ranges
 from irees.transforms.utils.views import strides_of
@@ -86,7 +86,7 @@ class Interleaving:
         nest = self.nest
         here = IndexBuilder(InsertPoint.before(nest.op))
         nest.sizes = nest.trip_counts(here)
-        self.flat = [_flat(output, here) for output in nest.op.outputs]
+        self.flat = [joined_rows(output, here) for output in nest.op.outputs]
         others = [i for i in range(len(nest.kinds)) if i not in (self.along, self.last)]
         nest.around(others, self._columns, here)
         Rewriter.erase_op(nest.op)
@@ -121,20 +121,6 @@ class Interleaving:
             for number, value in enumerate(interleaved(parts, lanes, at)):
                 place = at.value(at.add(first, number * lanes))
                 at.insert(vector.StoreOp(value, flat, [*outer, place]))
-
-
-def _flat(output: SSAValue, at: IndexBuilder) -> SSAValue:
-    """memref<..xNxBxT>  =>  memref<..x(N * B)xT>"""
-    kind = output.type
-    assert isinstance(kind, MemRefType)
-    *outer, size, count = kind.get_shape()
-    shape = [*outer, size * count if size >= 0 else size]
-    layout = kind.layout
-    if isinstance(layout, StridedLayoutAttr):
-        layout = StridedLayoutAttr([*list(layout.strides)[:-2], 1], layout.offset)
-    groups = [*([d] for d in range(len(outer))), [len(outer), len(outer) + 1]]
-    flat = MemRefType(kind.element_type, shape, layout, kind.memory_space)
-    return collapse(output, groups, flat, at)
 
 
 def interleaved(parts: Sequence[SSAValue], lanes: int, at: IndexBuilder) -> list[SSAValue]:

@@ -14,6 +14,7 @@ from math import prod
 from xdsl.dialects import arith, cf
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.storage import loaded, root
@@ -186,8 +187,25 @@ class Nest(ElementAccesses):
             loops.sort(key=lambda loop: loop == self.axis)
         if not reduction:
             self.inner = sharing_loop(self.op, parallel)
+            if self.inner is None:
+                self.inner = self._channels(parallel)
             parallel.sort(key=lambda loop: loop == self.inner)
         return parallel, reduction
+
+    def _channels(self, parallel: Sequence[int]) -> int | None:
+        """
+        Returns the loop over the elements of short rows that vectors along the loop over rows take
+        apart. All its iterations read the same lines.
+
+        out[c, i] = x[i, c]: all c read the rows i.
+        """
+        if self.axis is None:
+            return None
+        for state, indexing in zip(self.strides(self.axis), self.maps, strict=True):
+            last = indexing.results[-1] if indexing.results else None
+            if state == "short" and isinstance(last, AffineDimExpr) and last.position in parallel:
+                return last.position if last.position != self.axis else None
+        return None
 
     def _choose_rows(self, parallel: Sequence[int]) -> None:
         """
