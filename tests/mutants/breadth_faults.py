@@ -607,4 +607,20 @@ MUTANTS = (
         "ABOVE, BELOW = (2, 3, 13), (4, 5)",
         ("tests/transforms/codegen/common/test_expand_casts.py",),
     ),
+    Mutant(
+        "A248",
+        "rows that are scanned in lanes all have the values of the first one",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/rows.py",
+        "[lane_of(value, n, b.insert) for n in range(lanes)]",
+        "[lane_of(value, 0, b.insert) for n in range(lanes)]",
+        ("tests/transforms/codegen/common/test_scan.py",),
+    ),
+    Mutant(
+        "A249",
+        "channels of a pixel are those of the next one",
+        "irees/transforms/codegen/common/utils/operand_accesses.py",
+        "at.add(at.mul(places[-2], count), places[-1])",
+        "at.add(at.mul(places[-2], count), 0)",
+        ("tests/transforms/codegen/cpu/test_channels.py",),
+    ),
 )

@@ -213,11 +213,11 @@ def _block(
 ) -> list[Lane]:
     """Emits the ops of a block and returns the yielded values."""
     for op in block.ops:
-        if isinstance(op, linalg.YieldOp | scf.YieldOp):
+        if op is block.last_op:
             return _operands(op, known)
         if not op.results or any(r not in known for r in op.results):
             _op(op, known, lanes, insert, index_of)
-    raise AssertionError("a structured body ends in linalg.yield")
+    raise AssertionError("a body ends in a yield")
 
 
 def _operands(op: Operation, known: Mapping[SSAValue, Lane]) -> list[Lane]:

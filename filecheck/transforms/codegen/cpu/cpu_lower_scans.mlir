@@ -142,3 +142,22 @@ func.func @rows(%x: memref<6x9xf32>, %y: memref<6x9xf32>, %a: memref<6xf32>) {
   }
   return
 }
+
+// The combiner calls a math function: the running values of four rows are the lanes of a vector.
+// CHECK-LABEL: func.func @rows_in_lanes
+// CHECK:         %[[START:.*]] = vector.insert %{{.*}}, %{{.*}}[3] : f32 into vector<4xf32>
+// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[START]]) -> (vector<4xf32>) {
+// CHECK-COUNT-4:   memref.load %x
+// CHECK:           %[[E:.*]] = math.exp %[[A]] : vector<4xf32>
+// CHECK:           vector.extract %{{.*}}[0]
+// CHECK-COUNT-4:   memref.store %{{.*}}, %y
+// CHECK:           scf.yield %{{.*}} : vector<4xf32>
+func.func @rows_in_lanes(%x: memref<4x9xf32>, %y: memref<4x9xf32>, %z: memref<4xf32>) {
+  iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x : memref<4x9xf32>) outs(%y, %z : memref<4x9xf32>, memref<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %p = math.exp %a : f32
+    %s = arith.addf %p, %b : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  return
+}

@@ -254,10 +254,15 @@ def is_kept(output: SSAValue, known: tuple[Operation | None, ...]) -> bool:
 
 
 def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:
-    """Whether the body vectorizes with equal lane widths; tries it on a scratch block."""
-    scratch = Block(arg_types=[vector_of(a.type, lanes) for a in op.body.block.args])
-    values = [*op.body.block.args, *(r for o in op.body.block.ops for r in o.results)]
-    width = lane_bytes(op.body.block.args[-1].type)
+    """Whether the body vectorizes with equal lane widths."""
+    return body_has_vector_form(op.body.block, lanes)
+
+
+def body_has_vector_form(block: Block, lanes: int) -> bool:
+    """Whether a body vectorizes with equal lane widths; tries it on a scratch block."""
+    scratch = Block(arg_types=[vector_of(a.type, lanes) for a in block.args])
+    values = [*block.args, *(r for o in block.ops for r in o.results)]
+    width = lane_bytes(block.args[-1].type)
     if any(not has_lanes(v.type) or lane_bytes(v.type) != width for v in values):
         return False
 
@@ -267,7 +272,7 @@ def has_vector_form(op: linalg.GenericOp, lanes: int) -> bool:
 
     try:
         evaluate(
-            op.body.block,
+            block,
             [Lane(a, Kind.VECTOR) for a in scratch.args],
             lanes,
             insert,

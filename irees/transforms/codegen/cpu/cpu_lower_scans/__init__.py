@@ -21,6 +21,9 @@ If elements of a row are contiguous, a loop carries the running values of severa
       scf.for %i = 1 to %n iter_args(%p = %x[%r, 0], ..., %s = %x[%r + 3, 0]) { ... }
     }
 
+The running values are the lanes of a vector if the combiner calls math functions, as the logarithm
+of a sum of exponentials does.
+
 An elementwise op that makes the input or reads the output is fused, if all reads and writes between
 them stay in order: a sum of f32 in f64 needs no buffers of f64. The order of additions is that of
 the scan, so results are the same bits.
@@ -54,7 +57,8 @@ class CpuLowerScansPass(ModulePass):
     name = "irees-cpu-lower-scans"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if target_of(op).gpu is not None:
+        target = target_of(op)
+        if target.gpu is not None:
             return
         for inner in [o for o in op.walk() if isinstance(o, ext.ScanOp)]:
             if inner.results or not may_rewrite(self.name, inner, "scan adjacent rows together"):
@@ -63,5 +67,8 @@ class CpuLowerScansPass(ModulePass):
             for reason in scan.reasons:
                 remark("missed", self.name, inner, reason)
             at = IndexBuilder(InsertPoint.before(inner))
-            (scan_rows if scan.is_innermost else scan_columns)(scan, at)
+            if scan.is_innermost:
+                scan_rows(scan, target.vector_bytes, at)
+            else:
+                scan_columns(scan, at)
             scan.erase()

@@ -5,16 +5,28 @@ Scans along the innermost dim, several rows in one loop. Part of `irees-cpu-lowe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.rows import compare, load, store
+from irees.transforms.codegen.common.utils.surroundings import body_has_vector_form
 from irees.transforms.codegen.cpu.cpu_lower_scans.columns import consumed
 from irees.transforms.codegen.cpu.cpu_lower_scans.neighbours import Scan
+from irees.transforms.utils.lanes import (
+    Kind,
+    Lane,
+    calls_math,
+    evaluate,
+    lane_bytes,
+    lane_of,
+    materialize,
+    vector_of,
+)
 from irees.transforms.utils.loops import for_loop, if_else
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
@@ -26,6 +38,25 @@ class Rows:
     """The lowering of one scan along the innermost dim."""
 
     scan: Scan
+    vector_bytes: int
+    in_lanes: bool = field(default=False, init=False)
+    """Whether the rows of one loop are the lanes of a vector."""
+
+    def _together(self, count: Size) -> int:
+        """
+        Returns how many rows are scanned in one loop: a vector of them if the combiner calls math
+        functions, which cost more than moving each element into its lane and out of it.
+        """
+        block = self.scan.op.body.block
+        if calls_math(block):
+            lanes = self.vector_bytes // lane_bytes(block.args[0].type)
+            while lanes > 1 and isinstance(count, int) and count < lanes:
+                lanes //= 2
+            if lanes > 1 and body_has_vector_form(block, lanes):
+                self.in_lanes = True
+                return lanes
+        self.in_lanes = False
+        return CPU.scanned_rows
 
     def build(self, at: IndexBuilder) -> None:
         """Emits the loops over rows; nothing is written for empty rows."""
@@ -49,8 +80,9 @@ class Rows:
             self._outer([*place, iv], size, inner)
             close()
             return
-        main = at.mul(at.floordiv(count, CPU.scanned_rows), CPU.scanned_rows)
-        for start, stop, step in ((0, main, CPU.scanned_rows), (main, count, 1)):
+        together = self._together(count)
+        main = at.mul(at.floordiv(count, together), together)
+        for start, stop, step in ((0, main, together), (main, count, 1)):
             if start != stop:
                 close, iv, inner = for_loop(at, start, stop, step)
                 self._rows([[*place, inner.add(iv, k)] for k in range(step)], size, inner)
@@ -67,18 +99,51 @@ class Rows:
         else:
             last = [load(op.accumulator, row, at) for row in rows]
         if size != 1:
-            close, i, b = for_loop(at, start, stop, 1, last)
-            values = [self._element([*row, i], b) for row in rows]
+            carried = self._packed(last, at)
+            close, i, b = for_loop(at, start, stop, 1, carried)
+            values = self._packed([self._element([*row, i], b) for row in rows], b)
             sums = [
-                inline_region(op.body.block, [running, value], b)[0]
+                self._combined(running, value, b)
                 for running, value in zip(close.arguments, values, strict=True)
             ]
-            self._write_all(sums if inclusive else close.arguments, rows, i, b)
-            last = close(sums)
+            self._write_all(self._apart(sums if inclusive else close.arguments, b), rows, i, b)
+            last = self._apart(close(sums), at)
         if not inclusive:
             self._write_all(last, rows, end, at)
         for row, value in zip(rows, last, strict=True):
             store(value, op.accumulator, row, at)
+
+    def _packed(self, values: Sequence[SSAValue], b: IndexBuilder) -> list[SSAValue]:
+        """Returns the values of some rows as one vector, if the rows are scanned in lanes."""
+        if not self.in_lanes or len(values) == 1:
+            return list(values)
+        kind = vector_of(values[0].type, len(values))
+        result = b.insert(vector.BroadcastOp(values[0], kind)).results[0]
+        for lane, value in enumerate(values[1:], 1):
+            result = b.insert(vector.InsertOp(value, result, [lane])).results[0]
+        return [result]
+
+    def _apart(self, values: Sequence[SSAValue], b: IndexBuilder) -> list[SSAValue]:
+        """Returns the values of some rows one by one."""
+        found: list[SSAValue] = []
+        for value in values:
+            lanes = value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
+            found += [lane_of(value, n, b.insert) for n in range(lanes)] or [value]
+        return found
+
+    def _combined(self, running: SSAValue, value: SSAValue, b: IndexBuilder) -> SSAValue:
+        """Returns the next running value, or a vector of those."""
+        block = self.scan.op.body.block
+        if not isinstance(running.type, VectorType):
+            return inline_region(block, [running, value], b)[0]
+        (lanes,) = running.type.get_shape()
+        both = [Lane(x, Kind.VECTOR) for x in (running, value)]
+
+        def no_index(loop: int) -> Lane:
+            raise AssertionError("a combiner has no linalg.index")
+
+        (result,) = evaluate(block, both, lanes, b.insert, no_index, {})
+        return materialize(result, lanes, b.insert)
 
     def _write_all(
         self, values: Sequence[SSAValue], rows: Sequence[list[Size]], i: Size, b: IndexBuilder
@@ -112,6 +177,6 @@ class Rows:
             store(made, self.scan.consumer.outputs[0], place, b)
 
 
-def scan_rows(scan: Scan, at: IndexBuilder) -> None:
+def scan_rows(scan: Scan, vector_bytes: int, at: IndexBuilder) -> None:
     """scan along the innermost dim  =>  loops over several rows"""
-    Rows(scan).build(at)
+    Rows(scan, vector_bytes).build(at)
