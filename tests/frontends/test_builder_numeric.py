@@ -567,6 +567,36 @@ def test_loops(target):
     near(of(inner, x, target=target), want)
 
 
+@pytest.mark.parametrize("after", [1, 3, 16])
+@pytest.mark.parametrize("n", [30, 64, 96, 128, 210, 480, 512, 1000])
+def test_transforms_along_any_dim(n, after):
+    """The factors of a transform depend on how many columns it has."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(2, n, after))
+    z = x + 1j * rng.normal(size=x.shape)
+    assert np.prod(list(factors(n, after))) == n
+    near(run(lambda b, t: fft.transform(b, t, 1, True), z), np.fft.fft(z, axis=1), 0, 1e-10)
+    got = run(lambda b, t: fft.transform(b, t, 1, True, half=True), x)
+    near(got, np.fft.rfft(x, axis=1), 0, 1e-10)
+    half = np.fft.rfft(x, axis=1)
+    near(run(lambda b, t: fft.to_real(b, t, 1, n, 1 / n), half), x, 0, 1e-10)
+
+
+def factors(n, after):
+    """The factors of a transform of complex numbers, in order."""
+    while (first := fft._factor(n, after)) != n:
+        yield first
+        n //= first
+    yield n
+
+
+def test_vectors_of_columns_are_full():
+    assert list(factors(4096, 1)) == [16, 16, 16]
+    assert list(factors(64, 1)) == [4, 16]
+    assert list(factors(64, 16)) == [8, 8]
+    assert list(factors(401, 1)) == [401]
+
+
 def updated(x, places, values):
     """x with the values at places that exist, in order."""
     x = x.copy()

@@ -403,34 +403,47 @@ def _moves(op: Operation, kinds: Sequence[Attribute]) -> bool:
     return casts and any(isinstance(kind, Float32Type | Float64Type) for kind in kinds)
 
 
+def _units(kind: Attribute) -> int:
+    """Returns how many of the last dims of a memref have one element, if it is not all of them."""
+    shape = kind.get_shape() if isinstance(kind, MemRefType) else ()
+    kept = next((i for i in range(len(shape), 0, -1) if shape[i - 1] != 1), 1)
+    plain = isinstance(kind, MemRefType) and isinstance(kind.layout, NoneAttr)
+    return len(shape) - kept if plain and shape else 0
+
+
 def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -> Lane:
-    *outer, last = operands[1:]
+    units = _units(op.memref.type)
+    memory, indices = op.memref, operands[1 : len(operands) - units]
+    if units:
+        memory = insert(joined(memory, len(indices) - 1)).results[0]
+    *outer, last = indices
     in_a_row = last.kind is Kind.IOTA and all(o.kind is Kind.UNIFORM for o in outer)
     if not in_a_row and moves_in_lanes(op.res.type):
-        return _gather(op, operands[1:], lanes, insert)
-    if not in_a_row or not unit_stride(op.memref.type) or not moves_in_lanes(op.res.type):
+        return _gather(memory, indices, lanes, insert)
+    if not in_a_row or not unit_stride(memory.type) or not moves_in_lanes(op.res.type):
         raise NotVectorizableError("a strided load has no vector form")
-    indices = [o.value for o in operands[1:]]
-    load = vector.LoadOp(op.memref, indices, vector_of(op.res.type, lanes))
+    load = vector.LoadOp(memory, [o.value for o in indices], vector_of(op.res.type, lanes))
     return Lane(insert(load).results[0], Kind.VECTOR)
 
 
-def _gather(op: memref.LoadOp, indices: list[Lane], lanes: int, insert: Insert) -> Lane:
+def _gather(memory: SSAValue, indices: list[Lane], lanes: int, insert: Insert) -> Lane:
     """
     Emits a gather: a load whose indices vary. Its dims are collapsed from the first one whose index
     does, since a gather has indices of one dim.
 
     load %m[%i, <%y>, <%x>] : memref<..xHxW>  =>  gather (collapse %m)[%i, 0] [<%y * W + %x>]
     """
-    kind = vector_of(op.res.type, lanes)
-    zero = 0 if isinstance(op.res.type, IntegerType | IndexType) else 0.0
+    assert isinstance(memory.type, MemRefType)
+    element = memory.type.element_type
+    kind = vector_of(element, lanes)
+    zero = 0 if isinstance(element, IntegerType | IndexType) else 0.0
     constants = [
         DenseIntOrFPElementsAttr.from_list(kind, [zero]),
         DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), [True]),
         IntegerAttr.from_index_int_value(0),
     ]
     first = next(i for i, o in enumerate(indices) if o.kind is not Kind.UNIFORM)
-    memory, place = _in_one_dim(op.memref, indices[first:], lanes, insert)
+    memory, place = _in_one_dim(memory, indices[first:], lanes, insert)
     unused, mask, start = (insert(arith.ConstantOp(c)).results[0] for c in constants)
     offsets = [*(o.value for o in indices[:first]), start]
     gather = GatherOp(memory, offsets, place, mask, unused)
@@ -457,15 +470,22 @@ def _in_one_dim(
         splat = insert(vector.BroadcastOp(size.results[0], place.type)).results[0]
         place = insert(arith.MuliOp(place, splat)).results[0]
         place = insert(arith.AddiOp(place, materialize(index, lanes, insert))).results[0]
-    joined = DYNAMIC_INDEX if DYNAMIC_INDEX in shape[outer:] else prod(shape[outer:])
-    flat = MemRefType(kind.element_type, [*shape[:outer], joined], memory_space=kind.memory_space)
+    return insert(joined(memory, outer)).results[0], place
+
+
+def joined(memory: SSAValue, outer: int) -> memref.CollapseShapeOp:
+    """Collapses all dims of a memref after the first `outer` ones to one; not inserted."""
+    kind = memory.type
+    assert isinstance(kind, MemRefType)
+    shape = kind.get_shape()
+    size = DYNAMIC_INDEX if DYNAMIC_INDEX in shape[outer:] else prod(shape[outer:])
+    flat = MemRefType(kind.element_type, [*shape[:outer], size], memory_space=kind.memory_space)
     groups = [*([dim] for dim in range(outer)), list(range(outer, len(shape)))]
-    collapse = memref.CollapseShapeOp(
+    return memref.CollapseShapeOp(
         operands=[memory],
         result_types=[flat],
         properties={"reassociation": reassociation_attr(groups)},
     )
-    return insert(collapse).results[0], place
 
 
 def kinds_of(block: Block, uniform: Collection[SSAValue], axis: int | None) -> dict[SSAValue, Kind]:
@@ -494,7 +514,8 @@ def gathers(block: Block, kinds: Mapping[SSAValue, Kind]) -> list[Operation]:
 
 def _in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
     """Whether the lanes of a load are the same element, or adjacent ones."""
-    indices = [kinds.get(o, Kind.UNIFORM) for o in op.operands[1:]]
+    count = len(op.operands) - _units(op.operands[0].type)
+    indices = [kinds.get(o, Kind.UNIFORM) for o in op.operands[1:count]]
     return all(k is Kind.UNIFORM for k in indices[:-1]) and Kind.VECTOR not in indices[-1:]
 
 

@@ -119,3 +119,19 @@ func.func @scalars(%p: memref<16xindex>, %k: index, %t: memref<4x99xi4>, %y: mem
   }
   return
 }
+
+// A last dim of one element is no dim: the load is of a row.
+// CHECK-LABEL: func.func @unit_dim
+// CHECK:         %[[T:.*]] = memref.collapse_shape %t {{.*}} : memref<2x32x1xf32> into memref<2x32xf32>
+// CHECK-NEXT:    vector.load %[[T]][%{{.*}}, %{{.*}}] : memref<2x32xf32>, vector<8xf32>
+func.func @unit_dim(%x: memref<32xf32>, %k: index, %t: memref<2x32x1xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : memref<32xf32>) outs(%y : memref<32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %zero = arith.constant 0 : index
+    %i = linalg.index 0 : index
+    %b = memref.load %t[%k, %i, %zero] : memref<2x32x1xf32>
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  return
+}
