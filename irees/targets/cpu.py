@@ -202,7 +202,7 @@ class CpuCosts:
     unrolled_window: int = cost(64, "iterations", "guess")
     """Maximum iterations of a jammed loop and of the reduction that slides along it, unrolled."""
 
-    jammed_shared_ops: int = cost(4, "ops", "guess")
+    jammed_shared_ops: int = cost(3, "ops", "guess")
     """Scalar ops and loads that rows must share for several to run in one loop."""
 
     interleaved_vectors: int = cost(

@@ -76,6 +76,13 @@ ELEMENTWISE = frozenset(
 )
 """Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""
 
+ONE_INSTRUCTION = frozenset(
+    """
+    math.absf math.absi math.ceil math.copysign math.floor math.fma math.isfinite math.isinf
+    math.isnan math.round math.roundeven math.sqrt math.trunc
+    """.split()
+)
+"""Ops of the math dialect that processors have, or that are one or two other instructions."""
 
 HALVES = BFloat16Type | Float16Type
 
@@ -520,8 +527,8 @@ def _in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
 
 
 def calls_math(block: Block) -> bool:
-    """Whether some ops of a body are math functions, which take several instructions."""
-    return any(o.name.startswith("math.") for o in block.ops)
+    """Whether some ops of a body are math functions that take many instructions."""
+    return any(o.name.startswith("math.") and o.name not in ONE_INSTRUCTION for o in block.ops)
 
 
 def has_lanes(kind: Attribute) -> bool:
