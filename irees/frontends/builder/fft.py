@@ -108,7 +108,7 @@ def _plan(n: int, after: int, half: bool = False) -> tuple[float, int]:
     A matmul of a factor costs its multiply-adds per element, more if its columns do not fill
     vectors. `half`: of the first factor f only f / 2 + 1 rows are computed, and it is not n.
     """
-    direct = n * _idle(after) if n <= DIRECT or _is_prime(n) else math.inf
+    direct = n * _idle(after) if n <= DIRECT or _is_indivisible(n) else math.inf
     plans = [] if half else [(direct, n)]
     for factor in range(2, min(n, LARGEST_FACTOR + 1)):
         if n % factor == 0:
@@ -118,8 +118,8 @@ def _plan(n: int, after: int, half: bool = False) -> tuple[float, int]:
     return min(plans, default=(math.inf, n))
 
 
-def _is_prime(n: int) -> bool:
-    """Whether n has no factor that a matmul of a factor can have."""
+def _is_indivisible(n: int) -> bool:
+    """Whether n has no factor up to the largest one, but itself."""
     return all(n % factor for factor in range(2, min(n, LARGEST_FACTOR + 1)))
 
 
@@ -291,7 +291,7 @@ def transform(
         waves = _waves(n, kept, n, sign)
         matrix = _constant(b, _matrix(waves, not x.dtype.is_complex), parts.dtype)
         return _join(b, _apply(b, parts, matrix), shape, scale)
-    if half and not x.dtype.is_complex and not _is_prime(n):
+    if half and not x.dtype.is_complex and not _is_indivisible(n):
         return shapes.reshape(b, _half_spectrum(b, parts, n, sign, scale), shape)
     result = _transform(b, parts, n, sign)
     if half:
@@ -319,7 +319,7 @@ def to_real(b: Builder, x: Tensor, axis: int, n: Size, scale: float | None = Non
         matrix_array = _matrix(waves, False, real_out=True)
         matrix_array[:, :, 1, _alone(given, n)] = 0
         result = _apply(b, parts, _constant(b, matrix_array, parts.dtype))
-    elif not _is_prime(n):
+    elif not _is_indivisible(n):
         result = _from_half(b, parts, n)
     else:
         whole = shapes.reshape(
