@@ -240,6 +240,13 @@ class Call:
 
         return self.b.map(same, x)
 
+    def require_elements(self, sizes: Sequence[Size]) -> None:
+        """Aborts a run in which one of these dims is empty; PyTorch refuses static empty dims."""
+        for size in sizes:
+            if not isinstance(size, int):
+                fine = self.b.compute(lambda n: n > 0, (size, INDEX)).value
+                self.b.check(fine, f"{self.target} has no result for a dim of size 0")
+
     def axes(self, dims: Any, rank: int) -> list[int]:
         """Normalizes one or several dims that may be negative; None and [] mean all dims."""
         if dims is None or (isinstance(dims, list | tuple) and not dims):

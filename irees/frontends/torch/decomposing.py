@@ -244,11 +244,15 @@ UNSAID = (aten.batch_norm.default, aten.instance_norm.default, aten.native_batch
 
 
 KEPT = (
+    aten.binary_cross_entropy.default, aten.max_unpool2d.default, aten.max_unpool3d.default,
     aten.select_scatter.default,
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
-)
-"""Operators that `torch.compile` graphs keep whole, though PyTorch would decompose them."""
+)  # fmt: skip
+"""
+Operators that `torch.compile` graphs keep whole, though PyTorch would decompose them. The first
+three check their operands.
+"""
 
 
 @cache

@@ -288,6 +288,9 @@ def fake_quantize_channels(
     x: Any, scale: Any, zero: Any, axis: int, low: int, high: int
 ) -> tuple[Any, Any]:
     """`learnable_fake_quantize_channels`, and the mask of elements that were not clamped."""
+    if not zero.is_floating_point():
+        inside = ((zero >= low) & (zero <= high)).all()
+        torch._assert_async(inside, "a zero point must be between quant_min and quant_max")
     columns = (_column(x, t, axis) for t in (scale, zero))
     return _quantized(x, *columns, low, high)
 

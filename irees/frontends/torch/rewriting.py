@@ -55,6 +55,7 @@ def one_hot(x: Any, num_classes: int = -1) -> Any:
     """One-hot encoding with `num_classes` classes; by default up to the largest element."""
     count: Any = num_classes
     if type(num_classes) is int and num_classes == -1:
+        torch._assert_async((x >= 0).all(), "class values must not be negative")
         count = (x.max() + 1).item()
         torch._check(count >= 0)
     classes = torch.arange(count, device=x.device)

@@ -15,18 +15,23 @@ import torch
 from sympy.printing.precedence import precedence
 from torch.utils._sympy import functions as sf
 from torch.utils._sympy.printers import PythonPrinter
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from irees.errors import UnsupportedError
 
-from ..builder import Builder, Scalar, Size
+from ..builder import Builder, DType, Scalar, Size
 from ..builder.dtypes import BOOL, F64, I64, INDEX
 
 _ROUNDINGS = (
     (sf.TruncToInt, "trunc"), (sf.FloorToInt, "floor"), (sf.CeilToInt, "ceil"),
     (sf.RoundToInt, "round"),
 )  # fmt: skip
+
+
+_OF_DATA = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
+"""The kinds of symbols that stand for elements of tensors."""
 
 
 class _Printer(PythonPrinter):
@@ -111,15 +116,32 @@ class Symbols:
         rounding = next((name for kind, name in _ROUNDINGS if isinstance(expr, kind)), None)
         if rounding is not None:
             number = (self._float_of(expr.args[0]), F64)
+            self._check_data(
+                expr, lambda v: v.abs() < 2.0**63, *number, "NaN or a large number as an integer"
+            )
             size = self.b.compute(lambda v: v.call(rounding).to(INDEX), number).value
             self.values[expr] = size
             return size
         rule = self._rule(expr)
         if rule is None:
             raise UnsupportedError(f"the size expression {expr} is not supported")
-        result = rule([self._int(a) for a in expr.args])
+        sizes = [self._int(a) for a in expr.args]
+        if isinstance(expr, sf.FloorDiv | sf.CleanDiv | sf.Mod | sf.PythonMod | sympy.Mod):
+            self._check_divisor(expr.args[1], self.b.value(sizes[1]), INDEX)
+        result = rule(sizes)
         self.values[expr] = result
         return result
+
+    def _check_divisor(self, divisor: sympy.Basic, value: SSAValue, dtype: DType) -> None:
+        self._check_data(divisor, lambda v: v != 0, value, dtype, "a number is divided by zero")
+
+    def _check_data(
+        self, expr: sympy.Basic, holds: Callable[[Scalar], Scalar], value: SSAValue, dtype: DType,
+        message: str,
+    ) -> None:  # fmt: skip
+        """Aborts a run in which `holds` is false, if the value depends on elements of tensors."""
+        if any(symbol_is_type(s, _OF_DATA) for s in expr.free_symbols):
+            self.b.check(self.b.compute(holds, (value, dtype)).value, message)
 
     def _rule(self, expr: sympy.Basic) -> Callable[[list[Size]], Size] | None:
         b = self.b
@@ -216,10 +238,13 @@ class Symbols:
             return self._index_to_float(self._int(expr.args[0]))
         if isinstance(expr, sf.IntTrueDiv | sf.FloatTrueDiv):
             a, c = (self._number(e) for e in expr.args)
+            self._check_divisor(expr.args[1], c, F64)
             return self.b.compute(lambda x, y: x / y, (a, F64), (c, F64)).value
         is_power = isinstance(expr, sf.FloatPow | sympy.Pow)
         if is_power and float(expr.args[1]) == 0.5:
-            return self.b.compute(lambda x: x.call("sqrt"), (self._number(expr.args[0]), F64)).value
+            number = (self._number(expr.args[0]), F64)
+            self._check_data(expr, lambda v: ~(v < 0), *number, "the root of a negative number")
+            return self.b.compute(lambda x: x.call("sqrt"), number).value
         if isinstance(expr, sympy.Mul | sympy.Add):
             values = [self._number(e) for e in expr.args]
             result = values[0]

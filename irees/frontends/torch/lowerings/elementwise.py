@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import torch
+from xdsl.ir import SSAValue
 
 from ...builder import Scalar, Tensor
-from ...builder.dtypes import BOOL
+from ...builder.dtypes import BOOL, INDEX
 from ..calls import Call, lowers, lowers_named
 from ..dtypes import dtype_of
 from ..operators import aten
@@ -231,27 +232,46 @@ def div_mode(call: Call, x: Any, y: Any, *, rounding_mode: str | None) -> Tensor
         return div(call, x, y)
     if rounding_mode == "floor":
         return floor_divide(call, x, y)
-    return call.elementwise(
-        lambda u, v: u.truncdiv(v) if u.dtype.is_integer else (u / v).trunc(), x, y
+    return _divided(
+        call, lambda u, v: u.truncdiv(v) if u.dtype.is_integer else (u / v).trunc(), x, y
     )
+
+
+def _divided(call: Call, fn: Any, x: Any, y: Any) -> Tensor:
+    """fn(x, y); aborts a run in which an integer divisor is 0, as PyTorch does"""
+    kind, message = call.dtype().computed, "an integer is divided by zero"
+    if not kind.is_integer:
+        return call.elementwise(fn, x, y)
+    if isinstance(y, SSAValue):
+        # Checked once: a check in the body would keep the op from being fused into a broadcast.
+        count = (call.b.value(call.b.product(call.shape())), INDEX)
+        fine = call.b.compute(lambda v, n: (v.to(kind) != 0) | (n == 0), (y, INDEX), count)
+        call.b.check(fine.value, message)
+
+    def element(u: Scalar, v: Scalar) -> Scalar:
+        if isinstance(y, Tensor) or (isinstance(y, int | float) and kind.wrap(int(y)) == 0):
+            v.body.check(v != 0, message)
+        return fn(u, v)
+
+    return call.elementwise(element, x, y)
 
 
 @lowers(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(call: Call, x: Any, y: Any) -> Tensor:
     """floor(x / y)"""
-    return call.elementwise(lambda u, v: u.floordiv(v), x, y)
+    return _divided(call, lambda u, v: u.floordiv(v), x, y)
 
 
 @lowers(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(call: Call, x: Any, y: Any) -> Tensor:
     """x - floor(x / y) * y"""
-    return call.elementwise(lambda u, v: u.mod(v), x, y)
+    return _divided(call, lambda u, v: u.mod(v), x, y)
 
 
 @lowers(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(call: Call, x: Any, y: Any) -> Tensor:
     """x - trunc(x / y) * y"""
-    return call.elementwise(lambda u, v: u.rem(v), x, y)
+    return _divided(call, lambda u, v: u.rem(v), x, y)
 
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...builder import Scalar, Size, Tensor, eigen, householder, reductions, shapes
+from ...builder import Body, Scalar, Size, Tensor, eigen, householder, reductions, shapes
 from ...builder import linear_algebra as la
-from ...builder.dtypes import BOOL, F64
+from ...builder.dtypes import BOOL, F64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
 
@@ -30,6 +30,9 @@ def _stretched(call: Call, x: Tensor, batch: Sequence[Size]) -> Tensor:
     return la.batched(call.b, shapes.broadcast_to(call.b, x, [*batch, *x.shape[-2:]]))
 
 
+_SINGULAR = "%s: a matrix is singular or not positive definite"
+
+
 def _check(call: Call, info: Tensor, message: str) -> None:
     b = call.b
     fine = b.map(lambda v: v == 0, info, dtype=BOOL)
@@ -39,12 +42,12 @@ def _check(call: Call, info: Tensor, message: str) -> None:
 @lowers(aten._linalg_check_errors.default)
 def check_errors(call: Call, info: Tensor, name: str, *, is_matrix: bool) -> None:
     """Aborts the program if a factorization failed"""
-    _check(call, info, f"{name}: a matrix is singular or not positive definite")
+    _check(call, info, _SINGULAR % name)
 
 
 def _checked(call: Call, info: Tensor, check: bool) -> Tensor:
     if check:
-        _check(call, info, f"{call.target}: a matrix is singular or not positive definite")
+        _check(call, info, _SINGULAR % call.target)
     return info
 
 
@@ -95,6 +98,8 @@ def cholesky_solve(call: Call, x: Tensor, factor: Tensor, upper: bool) -> Tensor
 def cholesky_inverse(call: Call, factor: Tensor, upper: bool) -> Tensor:
     """The inverse of L L^H"""
     factor = la.batched(call.b, factor)
+    zeros = call.b.map(lambda v: v == 0, la.diagonal(call.b, factor), dtype=BOOL)
+    _check(call, zeros, _SINGULAR % call.target)
     unit = la.identity(call.b, factor.dtype, factor.shape)
     return _shaped(call, _by_cholesky(call, factor, unit, upper), 0)
 
@@ -159,6 +164,11 @@ def linalg_lu(call: Call, x: Tensor, *, pivot: bool) -> tuple[Tensor, ...]:
 def _permutation(call: Call, pivots: Tensor, rows: Size) -> Tensor:
     b = call.b
     flat = shapes.reshape(b, pivots, [b.product(pivots.shape[:-1]), pivots.shape[-1]])
+    flat = call.require(
+        flat,
+        lambda v: (v >= 1) & (v.to(INDEX) <= v.body.as_index(rows)),
+        "a pivot must be between 1 and the number of rows",
+    )
     return la.permutation(b, flat, rows)
 
 
@@ -324,18 +334,44 @@ def matrix_exp(call: Call, x: Tensor) -> Tensor:
 # --- eigenvalues and singular values ---
 
 
+def _convergent(call: Call, x: Tensor, is_lower: bool) -> Tensor:
+    """
+    x; aborts a run in which a triangle has a NaN, for which PyTorch's iteration does not converge.
+    It has a direct solution for up to two rows, which are NaN.
+    """
+    if isinstance(x.shape[1], int) and x.shape[1] < 3:
+        return x
+
+    def checked(s: Body, v: Scalar, _: Scalar) -> Scalar:
+        row, column = (s.index(1), s.index(2)) if is_lower else (s.index(2), s.index(1))
+        is_small = s.as_index(x.shape[1]) < 3
+        s.check((row < column) | ~v.isnan() | is_small, "a matrix with NaN has no eigenvalues")
+        return v
+
+    b, maps = call.b, [call.b.broadcast_map(x.shape, x.shape)] * 2
+    return b.structured([x], [b.empty(x.dtype, x.shape)], maps, [False] * 3, checked)[0]
+
+
 @lowers(aten._linalg_eigh.default)
 def eigh(call: Call, x: Tensor, triangle: str, compute_v: bool) -> tuple[Tensor, Tensor]:
     """Eigenvalues in ascending order and eigenvectors of Hermitian matrices"""
-    values, vectors = eigen.eigh(call.b, la.batched(call.b, x), triangle.upper() == "L")
+    is_lower = triangle.upper() == "L"
+    matrices = _convergent(call, la.batched(call.b, x), is_lower)
+    values, vectors = eigen.eigh(call.b, matrices, is_lower)
     values = _shaped(call, values, 0)
     return values, _shaped(call, vectors, 1) if compute_v else _empty(call, 1)
+
+
+def _numbers(call: Call, x: Tensor) -> Tensor:
+    """x; aborts a run in which it has a NaN, for which PyTorch's iteration does not converge."""
+    message = "the singular values of a matrix with NaN are not defined"
+    return call.require(x, lambda v: ~v.isnan(), message)
 
 
 @lowers(aten._linalg_svd.default)
 def svd(call: Call, x: Tensor, full: bool, compute_uv: bool) -> tuple[Tensor, ...]:
     """U, s in descending order and V^H with U diag(s) V^H = x"""
-    u, sizes, vh = eigen.svd(call.b, la.batched(call.b, x), full and compute_uv)
+    u, sizes, vh = eigen.svd(call.b, la.batched(call.b, _numbers(call, x)), full and compute_uv)
     if not compute_uv:
         return _empty(call, 0), _shaped(call, sizes, 1), _empty(call, 2)
     return _results(call, u, sizes, vh)
@@ -371,4 +407,5 @@ def pinv(
             factor = (low > 0).where(0.0, s.number(default, F64))
         return low.maximum(factor * top).to(largest.dtype)
 
-    return _shaped(call, eigen.pseudo_inverse(call.b, la.batched(call.b, x), bound, hermitian), 0)
+    matrices = la.batched(call.b, x if hermitian else _numbers(call, x))
+    return _shaped(call, eigen.pseudo_inverse(call.b, matrices, bound, hermitian), 0)

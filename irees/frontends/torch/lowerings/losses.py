@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Body, Builder, Scalar, Size, Tensor, contractions, indexing, loops, shapes
+from ...builder import (
+    Body,
+    Builder,
+    Scalar,
+    Size,
+    Tensor,
+    contractions,
+    indexing,
+    loops,
+    reductions,
+    shapes,
+)  # fmt: skip
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
@@ -20,6 +31,33 @@ def _lengths(call: Call, lengths: Any) -> Tensor:
     if isinstance(lengths, Tensor):
         return b.cast(lengths, I64)
     return b.constant(np.array(lengths, np.int64), I64)
+
+
+def _at_most(call: Call, lengths: Tensor, limit: Size, message: str) -> Tensor:
+    """The lengths; aborts a run in which one is negative or exceeds the limit."""
+
+    def inside(n: Scalar) -> Scalar:
+        return (n >= 0) & (n <= n.body.as_index(limit).to(I64))
+
+    return call.require(lengths, inside, message)
+
+
+def _labels(call: Call, targets: Tensor, lengths: Tensor, classes: Size) -> Tensor:
+    """The targets; aborts a run in which a label that a length includes is no class."""
+    b = call.b
+    if targets.rank == 1:
+        total = reductions.sum_(b, lengths, [0])
+
+    def checked(s: Body, label: Scalar, _: Scalar) -> Scalar:
+        rows = targets.rank == 2
+        count = s.extract(lengths, [s.index(0)]) if rows else s.extract(total, [])
+        is_class = (label >= 0) & (label.to(INDEX) < s.as_index(classes))
+        s.check(is_class | (s.index(targets.rank - 1) >= count.to(INDEX)), "a label is no class")
+        return label
+
+    maps = [b.broadcast_map(targets.shape, targets.shape)] * 2
+    init = b.empty(targets.dtype, targets.shape)
+    return b.structured([targets], [init], maps, [False] * targets.rank, checked)[0]
 
 
 class _Alignments:
@@ -72,8 +110,11 @@ def ctc_loss(
     """
     b = call.b
     lengths, times = (_lengths(call, v) for v in (target_lengths, input_lengths))
-    lines = _Alignments(b, targets, lengths, blank)
     time, batch, classes = log_probs.shape
+    times = _at_most(call, times, time, "an input is longer than the log-probabilities")
+    if targets.rank == 2:
+        lengths = _at_most(call, lengths, targets.shape[1], "a target is longer than its row")
+    lines = _Alignments(b, _labels(call, targets, lengths, classes), lengths, blank)
     wide, width = log_probs.dtype.computed, call.shape(1)[2]
 
     def probability(s: Body, t: Scalar, n: Scalar, place: Scalar) -> Scalar:
@@ -208,3 +249,30 @@ def _ends(b: Builder, last: Tensor, lengths: Tensor, times: Tensor) -> Tensor:
         return (s.extract(times, [n]) == 0).where(none, found)
 
     return b.from_function(loss, [last.shape[0]], last.dtype)
+
+
+# --- binary cross entropy ---
+
+
+@lowers(aten.binary_cross_entropy.default)
+def binary_cross_entropy(
+    call: Call, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int
+) -> Tensor:
+    """(y - 1) max(log1p(-x), -100) - y max(log(x), -100), times a weight; mean (1) or sum (2)"""
+
+    def fraction(v: Scalar, name: str) -> None:
+        v.body.check((v >= 0) & (v <= 1), f"all elements of {name} must be between 0 and 1")
+
+    def loss(v: Scalar, y: Scalar, *weights: Scalar) -> Scalar:
+        fraction(v, "the input")
+        fraction(y, "the target")
+        found = (y - 1) * (-v).log1p().maximum(-100.0) - y * v.log().maximum(-100.0)
+        return found * weights[0] if weights else found
+
+    given = [t for t in (x, target, weight) if t is not None]
+    wide = call.dtype().computed
+    losses = call.elementwise(loss, *given, dtype=wide)
+    if reduction:
+        average = reductions.mean if reduction == 1 else reductions.sum_
+        losses = average(call.b, losses, list(range(losses.rank)), wide)
+    return call.b.cast(losses, call.dtype())

@@ -113,6 +113,6 @@ def searchsorted(
     wide = call.common_dtype()
     values = call.tensor(values, wide)
     if sorter is not None:
-        row = indexing.take_along(b, row, sorter, row.rank - 1)
+        row = indexing.take_along(b, row, sorter, row.rank - 1, indexing.checked)
     found = ordering.search(b, b.cast(row, wide), values, right or side == "right")
     return b.cast(found, call.dtype())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...builder import Tensor, reductions, shapes
@@ -54,24 +55,31 @@ def prod(call: Call, x: Tensor, dim: Any = None, keep: bool = False) -> Tensor:
     return finish(call, x, reductions.prod(call.b, x, axes, wide), axes, keep)
 
 
+def _full_axes(call: Call, x: Tensor, dim: Any) -> list[int]:
+    """The axes of a reduction that has no result for empty dims; aborts a run with one."""
+    axes = call.axes(dim, x.rank)
+    call.require_elements([x.shape[axis] for axis in axes])
+    return axes
+
+
 @lowers(aten.amax.default)
 def amax(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
     """The largest element"""
-    axes = call.axes(dim, x.rank)
+    axes = _full_axes(call, x, dim)
     return finish(call, x, reductions.max_(call.b, x, axes), axes, keep)
 
 
 @lowers(aten.amin.default)
 def amin(call: Call, x: Tensor, dim: Any, keep: bool) -> Tensor:
     """The smallest element"""
-    axes = call.axes(dim, x.rank)
+    axes = _full_axes(call, x, dim)
     return finish(call, x, reductions.min_(call.b, x, axes), axes, keep)
 
 
 @lowers(aten.aminmax.default)
 def aminmax(call: Call, x: Tensor, *, dim: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
     """The smallest and the largest element"""
-    axes = call.axes(dim, x.rank)
+    axes = _full_axes(call, x, dim)
     low, high = (f(call.b, x, axes) for f in (reductions.min_, reductions.max_))
     return finish(call, x, low, axes, keepdim), finish(call, x, high, axes, keepdim, 1)
 
@@ -80,7 +88,7 @@ def aminmax(call: Call, x: Tensor, *, dim: Any, keepdim: bool) -> tuple[Tensor, 
 def extremum(call: Call, x: Tensor) -> Tensor:
     """The largest or smallest of all elements"""
     fn = reductions.max_ if call.target is aten.max.default else reductions.min_
-    return fn(call.b, x, list(range(x.rank)))
+    return fn(call.b, x, _full_axes(call, x, None))
 
 
 @lowers(aten.max.dim, aten.min.dim)
@@ -194,6 +202,8 @@ def vector_norm(call: Call, x: Tensor, order: Any, dim: Any, keep: bool) -> Tens
 
 def _norm(call: Call, x: Tensor, order: Any, axes: list[int]) -> Tensor:
     if isinstance(order, int | float):
+        if order < 0 or order == math.inf:
+            call.require_elements([x.shape[axis] for axis in axes])
         return reductions.norm(call.b, x, float(order), axes)
     return reductions.norm_of_order(call.b, x, call.tensor(order, F64), axes)
 

@@ -34,6 +34,7 @@ def _resizings(
     n = len(out)
     factors = list(factors or []) + [None] * n
     sizes = x.shape[-n:]
+    call.require_elements([*sizes, *out])
     return [Resizing(_mode(call), size, o, aligned, f) for size, o, f in zip(sizes, out, factors)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, same, shapes
+from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, reductions, same, shapes
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
@@ -34,6 +34,20 @@ def _counts(call: Call, bags: Tensor, count: Size) -> Tensor:
     return _reduced(call, ones, bags, count, "sum")
 
 
+def _checked_offsets(call: Call, offsets: Tensor, count: Size) -> Tensor:
+    """The offsets; aborts the program unless the first is 0 and none is beyond `count` indices."""
+    if shapes.step_of(offsets) is not None:
+        return offsets
+
+    def fine(s: Body, at: Scalar, _: Scalar) -> Scalar:
+        s.check((s.index(0) != 0) | (at == 0), "the first bag must begin at index 0")
+        s.check(at.to(INDEX) <= s.as_index(count), "a bag begins after the last index")
+        return at
+
+    b, maps = call.b, [call.b.broadcast_map(offsets.shape, offsets.shape)] * 2
+    return b.structured([offsets], [b.empty(offsets.dtype, offsets.shape)], maps, [False], fine)[0]
+
+
 @lowers(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
 def embedding_bag(
     call: Call, table: Tensor, indices: Tensor, offsets: Tensor, _: bool, mode: int,
@@ -45,6 +59,7 @@ def embedding_bag(
     """
     b = call.b
     count: Size = b.sub(offsets.shape[0], 1) if last else offsets.shape[0]
+    offsets = _checked_offsets(call, offsets, indices.shape[0])
     bags = _bags(call, offsets, indices.shape[0])
     kept = bags
     if padding >= 0:

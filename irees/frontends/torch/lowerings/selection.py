@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, reductions, selection, shapes
+from ...builder import (
+    Body,
+    Builder,
+    Scalar,
+    Size,
+    Tensor,
+    indexing,
+    ordering,
+    reductions,
+    selection,
+    shapes,
+)  # fmt: skip
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten
@@ -16,9 +27,12 @@ from ..operators import aten
 @lowers(aten.median.default, aten.nanmedian.default)
 def median(call: Call, x: Tensor) -> Tensor:
     """The lower median of all elements, NaN if any is NaN (nanmedian: ignoring NaNs)"""
-    flat = shapes.flatten(call.b, x)
-    if flat.shape[0] == 0 and isinstance(flat.shape[0], int):
-        return call.b.full(float("nan") if x.dtype.is_float else x.dtype.lowest, x.dtype, ())
+    b, flat = call.b, shapes.flatten(call.b, x)
+    # An empty tensor is given the element that is its median.
+    missing = b.maximum(b.sub(1, flat.shape[0]), 0)
+    if not isinstance(missing, int) or missing:
+        lone = float("nan") if x.dtype.is_float else x.dtype.lowest
+        flat = shapes.pad(b, flat, [0], [missing], lone)
     return selection.median(call.b, flat, 0, call.target is aten.nanmedian.default)[0]
 
 
@@ -38,6 +52,7 @@ def mode(call: Call, x: Tensor, dim: int, keep: bool) -> tuple[Tensor, Tensor]:
 def _per_row(call: Call, x: Tensor, dim: int, fn: Any) -> tuple[Tensor, Tensor]:
     if not x.rank:
         return x, call.b.full(0, I64, ())
+    call.require_elements([x.shape[dim % x.rank]])
     values, indices = (shapes.reshape(call.b, t, call.shape()) for t in fn(dim % x.rank))
     return values, indices
 
@@ -121,19 +136,30 @@ def bincount(call: Call, x: Tensor, weights: Tensor | None, least: Any) -> Tenso
 # --- histograms ---
 
 
+def _bounds(b: Builder, x: Tensor) -> list[Tensor]:
+    """The smallest and the largest element of a vector; 0 and 1 if it is empty."""
+    (count,) = x.shape
+    if isinstance(count, int) and count == 0:
+        return [b.full(v, x.dtype, ()) for v in (0, 1)]
+    ends = [f(b, x, [0]) for f in (reductions.min_, reductions.max_)]
+    if isinstance(count, int):
+        return ends
+    return [
+        b.map(lambda v, d=d: (v.body.as_index(count) == 0).where(v._other(d), v), end)
+        for d, end in enumerate(ends)
+    ]
+
+
 def _range(call: Call, x: Tensor, low: Any, high: Any, apart: float) -> tuple[Tensor, Tensor]:
     """The given bounds, or the bounds of x; equal bounds are moved `apart`."""
     b = call.b
     if low is not None:
         ends = [call.tensor(v, x.dtype) for v in (low, high)]
     else:
-        flat = shapes.flatten(b, x)
-        empty = isinstance(flat.shape[0], int) and flat.shape[0] == 0
-        ends = (
-            [b.full(v, x.dtype, ()) for v in (0, 1)]
-            if empty
-            else [f(b, flat, [0]) for f in (reductions.min_, reductions.max_)]
-        )
+        ends = _bounds(b, shapes.flatten(b, x))
+    if not x.dtype.is_integer:
+        message = "the range of a histogram must be finite"
+        ends = [call.require(v, lambda end: end.abs() < math.inf, message) for v in ends]
     widened = [
         b.map(lambda u, v, d=d: (u == v).where((u if d < 0 else v) + d, u if d < 0 else v), *ends)
         for d in (-apart, apart)
@@ -148,11 +174,6 @@ def histc(call: Call, x: Tensor, bins: int, low: Any, high: Any) -> Tensor:
     given = None if low == high == 0 else low
     values = shapes.flatten(b, b.cast(x, wide))
     first, last = _range(call, values, given, high, 1.0)
-    if not wide.is_integer:
-        message = "the range of a histogram must be finite"
-        first, last = (
-            call.require(v, lambda end: end.abs() < math.inf, message) for v in (first, last)
-        )
 
     def place(v: Scalar, u: Scalar, w: Scalar) -> Scalar:
         inside = (v >= u) & (v <= w)

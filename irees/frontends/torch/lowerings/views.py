@@ -252,9 +252,22 @@ def pad_circular(call: Call, x: Tensor, amounts: list[Any]) -> Tensor:
     return _bordered(call, x, amounts, "circular")
 
 
+def _require_borders(call: Call, x: Tensor, amounts: list[Any], mode: str) -> None:
+    """Aborts a run in which a dynamic dim is too small for its border."""
+    b = call.b
+    for i, amount in enumerate(amounts):
+        size = x.shape[x.rank - 1 - i // 2]
+        least = 1 if mode == "replicate" else b.add(amount, 1) if mode == "reflect" else amount
+        if not isinstance(size, int):
+            pair = (size, INDEX), (b.value(b.maximum(least, 0)), INDEX)
+            fine = b.compute(lambda n, m: n >= m, *pair).value
+            b.check(fine, f"a dim is too small for a border of mode {mode}")
+
+
 def _bordered(call: Call, x: Tensor, amounts: list[Any], mode: str) -> Tensor:
     b = call.b
     before = {x.rank - 1 - i: amounts[2 * i] for i in range(len(amounts) // 2)}
+    _require_borders(call, x, amounts, mode)
 
     def wrapped(s: Any, i: int, at: Any) -> Any:
         # The period excludes elements cropped by negative amounts.

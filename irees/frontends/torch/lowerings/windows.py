@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...builder import Tensor, reductions, resampling, shapes, windows
+from ...builder import (
+    Body,
+    Scalar,
+    Tensor,
+    indexing,
+    reductions,
+    resampling,
+    shapes,
+    windows,
+)  # fmt: skip
 from ...builder.core import Size
+from ...builder.dtypes import I64
 from ...builder.windows import Windows
 from ..calls import Call, NotLowered, lowers
 from ..operators import aten
@@ -145,6 +155,7 @@ def avg_pool(
 def adaptive_avg_pool(call: Call, x: Tensor, _: Any) -> Tensor:
     """Means over adaptive windows that cover x"""
     b, n = call.b, _rank_of(call)
+    call.require_elements(x.shape[-n:])
     every = tuple(range(x.rank - n, x.rank))
     if all(o == 1 for o in call.shape()[-n:]):
         result = reductions.keep_dims(b, x, reductions.mean(b, x, every), every)
@@ -178,6 +189,7 @@ def _window_means(call: Call, x: Tensor, out: Sequence[Size]) -> Tensor:
 def adaptive_max_pool(call: Call, x: Tensor, _: Any) -> tuple[Tensor, Tensor | None]:
     """The largest elements of adaptive windows that cover x, and their indices"""
     b, n = call.b, _rank_of(call)
+    call.require_elements(x.shape[-n:])
     out, every = call.shape()[-n:], tuple(range(x.rank - n, x.rank))
     if 1 not in call.unused:
         return windows.adaptive_max_pool_with_indices(b, x, out)
@@ -201,6 +213,26 @@ def fractional_max_pool(
         shapes.reshape(b, t, call.shape(i)) if lone else t for i, t in enumerate(found)
     )
     return values, indices
+
+
+@lowers(aten.max_unpool2d.default, aten.max_unpool3d.default)
+def max_unpool(call: Call, x: Tensor, indices: Tensor, *_: Any) -> Tensor:
+    """Zeros with each element of x at its index in its plane"""
+    b, n, shape = call.b, _rank_of(call), call.shape()
+    plane, flat = b.product(shape[-n:]), [b.product(x.shape[:-n]), b.product(x.shape[-n:])]
+
+    def place(s: Body, index: Scalar, _: Scalar) -> Scalar:
+        at = indexing.checked(s, index, plane)
+        return (s.index(0) * s.as_index(plane) + at).to(I64)
+
+    rows, init = shapes.reshape(b, indices, flat), b.empty(I64, flat)
+    maps = [b.broadcast_map(flat, flat)] * 2
+    places = b.structured([rows], [init], maps, [False] * 2, place)
+    zeros = b.full(0, x.dtype, [b.mul(flat[0], plane)])
+    found = indexing.index_update(
+        b, zeros, [shapes.flatten(b, places[0])], shapes.flatten(b, x), None, indexing.wrapped
+    )
+    return shapes.reshape(b, found, shape)
 
 
 @lowers(aten.im2col.default)
