@@ -275,3 +275,27 @@ def test_a_class_of_another_kind_is_no_tuple():
     assert trees.unflatten(tree, iter([1, 2])) == (1, 2)
     with pytest.raises(ParseError):
         trees.check_tree({**tree, "class": 3})
+
+
+class Shifted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("base", torch.arange(3.0))
+        self.plain = torch.arange(3.0)
+
+    def forward(self, x):
+        return x + self.base * 10 + self.plain * 100
+
+
+@pytest.mark.parametrize("name", ["base", "plain"])
+def test_an_example_may_be_a_tensor_that_the_program_holds(name):
+    """PyTorch's export takes the argument for the weight, or the weight for the argument."""
+    model = Shifted()
+    program = irees.compile(model, (getattr(model, name),), target="reference")
+    x = torch.ones(3)
+    assert torch.equal(program(x), model(x))
+    held = model.base
+    other = irees.compile(
+        lambda x: x.sum() + held, (held,), dynamic_shapes=({0: torch.export.Dim.AUTO},)
+    )
+    assert torch.equal(other(x[:2]), x[:2].sum() + held)

@@ -46,6 +46,33 @@ VECTORS = {
     "one_hot": lambda x: F.one_hot(torch.tensor([1, 2]), x.shape[0]),
     "root": lambda x: x / math.sqrt(x.shape[0]),
     "meshgrid": lambda x: torch.meshgrid(x, x[1:], indexing="xy"),
+    "float": lambda x: x * float(x.shape[0]) + float(len(x)),
+    "int": lambda x: x[: int(x.shape[0] * 0.6)] * int(x.shape[0] / 2),
+    "divmod": lambda x: x[: divmod(x.shape[0], 3)[1]],
+    "log": lambda x: x * math.log(x.shape[0]) + math.log(x.shape[0], 3) + math.log10(x.shape[0]),
+    "exp": lambda x: x * math.exp(-x.shape[0]) + math.cos(x.shape[0]),
+    "isqrt": lambda x: x[: math.isqrt(x.shape[0])],
+    "bits": lambda x: x * (x.shape[0] & 6) + (x.shape[0] | 1),
+    "distance": lambda x: x * abs(6 - x.shape[0]),
+    "power": lambda x: x * x.shape[0] ** 0.3 + 2.0 ** x.shape[0],
+    "new_tensor": lambda x: x.new_tensor([x.shape[0], 0.5]) + x.new_tensor(x.shape[0]),
+    "as_tensor": lambda x: torch.as_tensor([x.shape[0], 2]),
+    "histogram": lambda x: torch.histc(x, x.shape[0], -1, 1),
+    "histogram_of_all": lambda x: x.histc(x.shape[0]),
+    "diagonal": lambda x: torch.outer(x, x).diagonal(x.shape[0] - 3),
+    "diagonal_below": lambda x: torch.outer(x, x)[None].diagonal(2 - x.shape[0], 1, 2),
+    "diag": lambda x: torch.diag(x[:3], x.shape[0] // 2) + 1,
+    "diag_embed": lambda x: x[:3].expand(2, 3).diag_embed(-(x.shape[0] // 2)),
+    "take_along_dim": lambda x: torch.take_along_dim(x[None], x.argsort()[:, None], 1),
+    "multi_dot": lambda x: torch.linalg.multi_dot([torch.outer(x, x), x[:, None], x[None]]),
+    "isin": lambda x: torch.isin(x, x[:2]),
+    "spectrum": lambda x: torch.stft(
+        x.repeat(8), x.shape[0], window=torch.ones(x.shape[0]), return_complex=True
+    ),
+    "real_spectrum": lambda x: torch.view_as_real(
+        torch.stft(x.repeat(8), 8, x.shape[0] // 2, 6, torch.ones(6), False, return_complex=True)
+    ),
+    "groups": lambda x: F.group_norm(ROW.repeat(16).reshape(1, 40, 2), x.shape[0]),
 }
 IMAGES = {
     "average": lambda x: F.avg_pool1d(x, x.shape[-1]),
@@ -55,6 +82,18 @@ IMAGES = {
     "maximum_of_images": lambda x: F.max_pool2d(x[None], x.shape[-2:]),
     "adaptive": lambda x: F.adaptive_avg_pool1d(x, x.shape[-1] // 2),
     "unfold": lambda x: x.unfold(2, x.shape[-1] // 2, x.shape[-1] // 3),
+    "padded_average": lambda x: F.avg_pool1d(x, x.shape[-1] // 2, padding=1),
+    "padded_maximum": lambda x: F.max_pool1d(x, x.shape[-1] // 2, 2, 1),
+    "maximum_of_a_length": lambda x: F.max_pool1d(x, 3, 2, padding=1, ceil_mode=True),
+    "places_of_maxima": lambda x: F.max_pool1d(x, 2, return_indices=True),
+    "layer": lambda x: torch.nn.MaxPool1d(2)(x),
+    "norms": lambda x: F.lp_pool1d(x, 2.0, x.shape[-1] // 2),
+    "norms_of_images": lambda x: F.lp_pool2d(x[None], 2.0, (2, x.shape[-1] // 2), 1),
+    "adaptive_maximum": lambda x: F.adaptive_max_pool1d(x, x.shape[-1] // 3),
+    "adaptive_maxima": lambda x: F.adaptive_max_pool2d(x[None], (2, x.shape[-1] // 3)),
+    "adaptive_rows": lambda x: F.adaptive_max_pool2d(x[None], (2, None)),
+    "columns": lambda x: F.unfold(x[None], (2, x.shape[-1] // 3), padding=1, stride=2),
+    "normalized": lambda x: F.group_norm(x, 3, torch.tensor([1.0, 2.0, 3.0])),
 }
 
 
@@ -86,6 +125,30 @@ def test_a_dynamic_stride_is_refused():
 
     with pytest.raises(UnsupportedError, match="a stride or dilation that depends on"):
         irees.compile(strided, (torch.ones(2, 3, 8),), dynamic_shapes=({2: Dim.DYNAMIC},))
+
+
+def test_a_size_that_a_program_cannot_leave_open_has_its_line():
+    def repeated(x):
+        return x * math.gcd(x.shape[0], 4)
+
+    line = repeated.__code__.co_firstlineno + 1
+    with pytest.raises(UnsupportedError, match="specialized it to be a constant") as info:
+        irees.compile(repeated, (ROW,), dynamic_shapes=({0: Dim.DYNAMIC},))
+    assert str(info.value.location).endswith(f"{__file__.rpartition('/')[2]}:{line}")
+
+
+def test_a_program_may_use_the_classes_of_numbers():
+    names = {int: 1, float: 2}
+
+    def typed(x):
+        n = x.shape[0]
+        return x * float(n) * names[int] + isinstance(n, int) + issubclass(bool, int)
+
+    def called(x):
+        return x[: int(x.shape[0] / 2)] * int("2") + float("1.5") + int(2.7) + int("11", base=2)
+
+    for function in (typed, called):
+        checked(function, ROW, ROW[:4], ({0: Dim.DYNAMIC},))
 
 
 def test_sizes_are_printed_as_one_writes_them():

@@ -8,8 +8,10 @@ Each run checks these decisions and fails if one differs.
 from __future__ import annotations
 
 import collections
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -58,9 +60,13 @@ def is_machinery(file: str) -> bool:
     return any(part in file for part in _NOT_THE_PROGRAMS)
 
 
-def _line() -> str:
+def _line(others: tuple[str, ...] = ()) -> str:
+    """The line that runs now, outside of the tracing machinery and of `others`."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and is_machinery(frame.f_code.co_filename):
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if not is_machinery(file) and not any(part in file for part in others):
+            break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -131,6 +137,56 @@ class Replay(TorchFunctionMode):
             same = tensor.reshape(()) == value
             torch._assert_async(same, f"{message}: compile with inputs like these")
         return value
+
+
+_CONVERSIONS = (
+    (torch.SymInt, "__int__"), (torch.SymInt, "__float__"),
+    (torch.SymFloat, "__int__"), (torch.SymFloat, "__float__"),
+)  # fmt: skip
+"""Methods of symbolic numbers that Python requires to return a number."""
+
+
+@dataclass
+class Specializations:
+    """
+    While active, notes the user's lines at which PyTorch gives a symbolic size a fixed value, and
+    those at which the user's code converts a symbolic number to an `int` or a `float`.
+    """
+
+    fixed: list[str] = field(default_factory=list)
+    converted: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def noted(self) -> Generator[None]:
+        """Notes them while active."""
+        replace = ShapeEnv._set_replacement
+
+        def noted(env: ShapeEnv, symbol: Any, value: Any, *rest: Any, **named: Any) -> Any:
+            if isinstance(value, sympy.Integer):
+                self.fixed.append(_line(_NOT_THE_PROGRAMS))
+            return replace(env, symbol, value, *rest, **named)
+
+        originals = [(kind, name, vars(kind).get(name)) for kind, name in _CONVERSIONS]
+        try:
+            ShapeEnv._set_replacement = noted  # type: ignore[method-assign]
+            for kind, name, original in originals:
+                if original is not None:
+                    setattr(kind, name, self._noting(original))
+            yield
+        finally:
+            ShapeEnv._set_replacement = replace  # type: ignore[method-assign]
+            for kind, name, original in originals:
+                if original is not None:
+                    setattr(kind, name, original)
+
+    def _noting(self, original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def convert(number: Any) -> Any:
+            file = sys._getframe(1).f_code.co_filename
+            if not any(part in file for part in _NOT_THE_PROGRAMS):
+                self.converted.append(_line(_NOT_THE_PROGRAMS))
+            return original(number)
+
+        return convert
 
 
 class NotEmpty:

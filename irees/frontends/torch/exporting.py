@@ -11,6 +11,7 @@ import sysconfig
 import threading
 import warnings
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,14 @@ from irees.remarks import remark
 from irees.runtime.program import to_torch
 
 from .batch_averages import averages_traced
-from .decisions import Decisions, NotEmpty, Replay, decided, decides_by_values
+from .decisions import (
+    Decisions,
+    NotEmpty,
+    Replay,
+    Specializations,
+    decided,
+    decides_by_values,
+)
 from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
 from .effects import Effects, refuse
 from .fixed import fixed_arguments
@@ -36,7 +44,7 @@ from .random_state import random_state_refused
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 from .sizes import as_exported
-from .symbolic_counts import symbolic_roots
+from .symbolic_counts import symbolic_functions
 
 _LOGGERS = (
     "torch._subclasses.fake_tensor",
@@ -95,7 +103,7 @@ def export(
     if isinstance(args, torch.Tensor | np.ndarray):
         args = (args,)
     args, kwargs = tree_map(_as_tensor, (tuple(args or ()), dict(kwargs or {})))
-    args, kwargs = distinct(args, kwargs)
+    args, kwargs = distinct(args, kwargs, tensors_of(program))
     if dynamic_shapes is not None:
         dynamic_shapes = as_exported(module, args, kwargs, dynamic_shapes)
     with quiet(), torch.no_grad():
@@ -113,11 +121,16 @@ def export(
                 except Exception as later:
                     # This attempt got past the first obstacle: its error names the next one.
                     found = later
-            raise UnsupportedError(
-                f"torch.export cannot export the program: {reason(found)}",
-                location=user_line(found),
-                hint=_way_out(found),
-            ) from error
+            raise _refused(found, user_line(found)) from error
+
+
+def _refused(error: BaseException, location: str | None) -> UnsupportedError:
+    """The error for a program that PyTorch does not export."""
+    return UnsupportedError(
+        f"torch.export cannot export the program: {reason(error)}",
+        location=location,
+        hint=_way_out(error),
+    )
 
 
 def _as_tensor(value: Any) -> Any:
@@ -127,6 +140,10 @@ def _as_tensor(value: Any) -> Any:
     if value.dtype.kind not in "biufc" and value.dtype.name != "bfloat16":
         raise ArgumentError(f"an array of {value.dtype} cannot be an example input")
     return to_torch(np.array(value, value.dtype.newbyteorder("="), order="C"))
+
+
+_SPECIALIZED = "specialized it to be a constant"
+"""Part of PyTorch's message for a dynamic dim for which it compiled one size."""
 
 
 class _ReadsValues(Exception):
@@ -162,6 +179,61 @@ def is_installed(file: str) -> bool:
     return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "platlib"))
 
 
+@dataclass(eq=False)
+class _Attempt:
+    """An export, and what to do in another way after it failed."""
+
+    module: Any
+    found: Decisions | None
+    dynamic_shapes: Any
+    export: Any
+    specialized: Exception | None = None
+    """The error of an attempt that gave a dynamic dim one size."""
+    sizes: Specializations = field(default_factory=Specializations)
+
+    def run(self, args: tuple, kwargs: dict) -> Any:
+        """Exports, a second time if the program converts a symbolic number."""
+        again = self.specialized is not None
+        exported = self._run(args, kwargs, again)
+        if self.dynamic_shapes is None or again or not self.sizes.converted:
+            return exported
+        try:
+            return self._run(args, kwargs, True)
+        except Exception:
+            return exported
+
+    def _run(self, args: tuple, kwargs: dict, again: bool) -> Any:
+        """Exports; with `int` and `float` of a size that stay symbolic if it is done again."""
+        with (
+            unpacked(self.module) as plain,
+            _replay(self.found),
+            Traceable(),
+            symbolic_lengths(self.module, numbers=again),
+            symbolic_functions(every=again),
+            self.sizes.noted(),
+            averages_traced(),
+            random_state_refused(),
+            fixed_arguments(plain, args, kwargs) as (given, named),
+        ):
+            once = functools.partial(self.export, plain, given, named, self.dynamic_shapes)
+            with Effects(plain) as effects:
+                exported = once()
+            if self.found is None:
+                refuse(effects, exported, once)
+            return exported
+
+    def adapts(self, error: Exception) -> bool:
+        """Whether an export in another way, which this chooses, may succeed after an error."""
+        text = str(error)
+        if self.export is _undifferentiated and any(part in text for part in _BACKWARD):
+            self.export = export_derivatives
+            return True
+        if self.dynamic_shapes is not None and _SPECIALIZED in text and self.specialized is None:
+            self.specialized = error
+            return True
+        return False
+
+
 def _exported(
     module: Any, args: tuple, kwargs: dict, dynamic_shapes: Any, found: Decisions | None = None
 ) -> Any:
@@ -169,34 +241,19 @@ def _exported(
     from . import trees
 
     trees.register_known_types((args, kwargs))
-    export: Any = _undifferentiated
+    attempt = _Attempt(module, found, dynamic_shapes, _undifferentiated)
     for _ in range(8):
         try:
-            with (
-                unpacked(module) as plain,
-                _replay(found),
-                Traceable(),
-                symbolic_lengths(module),
-                symbolic_roots(),
-                averages_traced(),
-                random_state_refused(),
-                fixed_arguments(plain, args, kwargs) as (given, named),
-            ):
-                once = functools.partial(export, plain, given, named, dynamic_shapes)
-                with Effects(plain) as effects:
-                    exported = once()
-                if found is None:
-                    refuse(effects, exported, once)
-                return exported
+            return attempt.run(args, kwargs)
         except Differentiates:
-            export = export_derivatives
+            attempt.export = export_derivatives
         except Exception as error:
             # The result has a class that PyTorch's pytrees do not know: registers each class once.
-            if trees.register_named_in(error):
+            if trees.register_named_in(error) or attempt.adapts(error):
                 continue
-            if export is _undifferentiated and any(text in str(error) for text in _BACKWARD):
-                export = export_derivatives
-                continue
+            if attempt.specialized is not None:
+                location = attempt.sizes.fixed[-1] if attempt.sizes.fixed else None
+                raise _refused(attempt.specialized, location) from error
             if "data-dependent" not in str(error):
                 raise
             with _replay(found):
@@ -303,23 +360,39 @@ def _required(forward: Any) -> list[str]:
     ]
 
 
-def distinct(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def tensors_of(program: Any) -> list[torch.Tensor]:
+    """The tensors that a program holds: weights, and those that a function refers to."""
+    if isinstance(program, torch.nn.Module):
+        attributes = [x for m in program.modules() for x in vars(m).values()]
+        held = [*program.parameters(), *program.buffers(), *attributes]
+    else:
+        code, names = getattr(program, "__code__", None), getattr(program, "__globals__", {})
+        held = [names.get(name) for name in (() if code is None else code.co_names)]
+        for cell in getattr(program, "__closure__", None) or ():
+            with contextlib.suppress(ValueError):  # it is empty
+                held.append(cell.cell_contents)
+    return [x for x in held if isinstance(x, torch.Tensor)]
+
+
+def distinct(args: tuple, kwargs: dict, held: Sequence[torch.Tensor] = ()) -> tuple[tuple, dict]:
     """
-    Clones tensors in the arguments that are, or share memory with, an earlier one: PyTorch treats
-    repeated tensors as one argument, and cannot functionalize a write to memory of two.
+    Clones tensors in the arguments that are, or share memory with, an earlier one or a tensor that
+    the program holds: PyTorch treats repeated tensors as one argument, takes an argument that is a
+    weight for that weight, and cannot functionalize a write to memory of two.
     """
-    seen: set[Any] = set()
+    seen = {memory_of(x) for x in held}
 
     def once(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         if (place := memory_of(value)) in seen:
-            return value.clone()
+            return value.detach().clone().requires_grad_(value.requires_grad)
         seen.add(place)
         return value
 
     leaves = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    if len({memory_of(x) for x in leaves}) == len(leaves):
+    places = {memory_of(x) for x in leaves}
+    if len(places) == len(leaves) and not places & seen:
         return args, kwargs
     return tree_map(once, (args, kwargs))
 

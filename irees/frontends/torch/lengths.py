@@ -1,5 +1,5 @@
 """
-Keeps `len(x)` of a tensor symbolic while a program is exported.
+Keeps `len(x)` of a tensor symbolic while a program is exported; `int(n)` and `float(n)`, too.
 
 Python requires that `Tensor.__len__` returns an int, so tracing it specializes a dynamic dim and
 fails for a data-dependent one. While active, `len` is replaced in the modules of the program:
@@ -7,7 +7,9 @@ fails for a data-dependent one. While active, `len` is replaced in the modules o
     with symbolic_lengths(module):
         torch.export.export(module, args)
 
-The builtin itself is not replaced: PyTorch fills tables with it as a key while it traces.
+The builtin itself is not replaced: PyTorch fills tables with it as a key while it traces. `int` and
+`float` are classes, which a program may also compare and pass on. They are replaced only for a
+program that would be compiled for one size otherwise.
 """
 
 from __future__ import annotations
@@ -30,6 +32,51 @@ def length(x: Any) -> Any:
     return x.shape[0] if isinstance(x, torch.Tensor) and x.dim() else len(x)
 
 
+class _Kind(type):
+    """The type of a class that stands for a builtin number class in all checks of types."""
+
+    kind: type
+    symbolic: type
+    convert: Any
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        symbolic = len(args) == 1 and isinstance(args[0], torch.SymInt | torch.SymFloat)
+        return cls.convert(args[0]) if symbolic and not kwargs else cls.kind(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.kind | cls.symbolic)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.kind)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.kind, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls.kind or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(cls.kind)
+
+
+class _Int(metaclass=_Kind):
+    kind, symbolic, convert = int, torch.SymInt, torch.sym_int
+
+
+class _Float(metaclass=_Kind):
+    kind, symbolic, convert = float, torch.SymFloat, torch.sym_float
+
+
+def quotient_and_rest(x: Any, y: Any) -> Any:
+    """`divmod(x, y)`, which Python does not have for symbolic numbers."""
+    is_symbolic = isinstance(x, torch.SymInt) or isinstance(y, torch.SymInt)
+    return (x // y, x % y) if is_symbolic else divmod(x, y)
+
+
+_REPLACED: dict[str, Any] = {"len": length, "divmod": quotient_and_rest}
+_NUMBERS: dict[str, Any] = {"int": _Int, "float": _Float}
+
+
 def modules_of(program: torch.nn.Module) -> list[ModuleType]:
     """
     The Python modules that may belong to a program: those of the packages that define its layers,
@@ -48,13 +95,17 @@ def modules_of(program: torch.nn.Module) -> list[ModuleType]:
 
 
 @contextmanager
-def symbolic_lengths(program: torch.nn.Module) -> Generator[None]:
-    """Replaces `len` in the modules of a program, except in those that define their own."""
-    changed = [m for m in modules_of(program) if "len" not in vars(m)]
-    for module in changed:
-        vars(module)["len"] = length
+def symbolic_lengths(program: torch.nn.Module, numbers: bool = False) -> Generator[None]:
+    """
+    Replaces `len`, and `int` and `float` if `numbers`, in the modules of a program, except in those
+    that define their own.
+    """
+    replaced = {**_REPLACED, **(_NUMBERS if numbers else {})}
+    changed = [(vars(m), name) for m in modules_of(program) for name in replaced.keys() - vars(m)]
+    for names, name in changed:
+        names[name] = replaced[name]
     try:
         yield
     finally:
-        for module in changed:
-            vars(module).pop("len", None)
+        for names, name in changed:
+            names.pop(name, None)

@@ -266,35 +266,10 @@ def roll(input: Any, shifts: Any, dims: Any = ()) -> Any:
     return input
 
 
-@dataclass(frozen=True)
-class PoolOptions:
-    """The options of `max_pool1d`, in PyTorch's order."""
-
-    stride: Any = None
-    padding: Any = 0
-    dilation: Any = 1
-    ceil_mode: bool = False
-    return_indices: bool = False
-
-
-def max_pool1d(input: Any, kernel_size: Any, *options: Any, **named: Any) -> Any:
-    """PyTorch's function in two dims, which may be empty"""
-    given = PoolOptions(*options, **named)
-    sizes = (kernel_size, given.stride or kernel_size, given.padding, given.dilation)
-    kernel, stride, padding, dilation = (v[0] if isinstance(v, tuple | list) else v for v in sizes)
-    found = functional.max_pool2d(
-        input.unsqueeze(-2), (1, kernel), (1, stride), (0, padding), (1, dilation),
-        given.ceil_mode, given.return_indices,
-    )  # fmt: skip
-    return tuple(t.squeeze(-2) for t in found) if given.return_indices else found.squeeze(-2)
-
-
 _COUNTED: dict[Any, Callable[..., Any]] = {
     functional.scaled_dot_product_attention: attention,
     torch.roll: roll,
     torch.Tensor.roll: roll,
-    torch.max_pool1d: max_pool1d,
-    functional.max_pool1d: max_pool1d,
 }
 """Replacements for tensors of counted sizes, which these functions compare with 0."""
 

@@ -24,14 +24,17 @@ import torch
 from torch.nn import functional
 from torch.utils._pytree import tree_leaves
 
-
-def is_symbolic(*values: Any) -> bool:
-    """Whether an argument is a symbolic number, or a tensor with a symbolic size."""
-    for value in tree_leaves(values):
-        sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
-        if any(isinstance(size, torch.SymInt) for size in sizes):
-            return True
-    return False
+from .symbolic_windows import (
+    adaptive_avg_pool1d,
+    adaptive_max_pool,
+    im2col,
+    is_symbolic,
+    lp_pool,
+    max_pool1d,
+    pool,
+    stft,
+    unfold,
+)
 
 
 def _floats(dtype: torch.dtype | None) -> tuple[torch.dtype, torch.dtype]:
@@ -163,47 +166,6 @@ def affine_grid(theta: Any, size: Sequence[Any], align_corners: bool | None = No
     return (flat @ theta.mT).reshape(theta.shape[0], *sizes, len(sizes))
 
 
-def unfold(input: Any, dimension: int, size: Any, step: Any) -> Any:
-    """The windows of a dim, as a new last dim"""
-    dim = dimension % input.dim()
-    count = (input.shape[dim] - size) // step + 1
-    places = torch.arange(count).unsqueeze(1) * step + torch.arange(size)
-    found = input.index_select(dim, places.reshape(-1))
-    shape = [*input.shape[:dim], count, size, *input.shape[dim + 1 :]]
-    return found.reshape(shape).movedim(dim + 1, -1)
-
-
-def _windows(input: Any, kernel: Any, stride: Any, rank: int) -> Any:
-    """The windows of the last `rank` dims, as `rank` new last dims."""
-    spread = [
-        (v,) * rank if isinstance(v, int | torch.SymInt) else tuple(v)
-        for v in (kernel, stride or kernel)
-    ]
-    dims = range(input.dim() - rank, input.dim())
-    for dim, size, step in zip(dims, *(each * rank if len(each) == 1 else each for each in spread)):
-        input = unfold(input, dim, size, step)
-    return input
-
-
-def _pool(rank: int, reduce: Callable[[Any, list[int]], Any], original: Any) -> Callable[..., Any]:
-    """A pooling without padding and dilation; `original` takes all others."""
-
-    @functools.wraps(original)
-    def pool(input: Any, kernel_size: Any, stride: Any = None, *rest: Any, **named: Any) -> Any:
-        plain = {"padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}
-        if rest or any(value != plain.get(name, value) for name, value in named.items()):
-            return original(input, kernel_size, stride, *rest, **named)
-        return reduce(_windows(input, kernel_size, stride, rank), list(range(-rank, 0)))
-
-    return pool
-
-
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """PyTorch's function in two dims, which takes symbolic sizes"""
-    count = output_size if isinstance(output_size, int | torch.SymInt) else output_size[0]
-    return functional.adaptive_avg_pool2d(input.unsqueeze(-2), (1, count)).squeeze(-2)
-
-
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of r elements of a vector, one per row"""
     if r < 1:
@@ -215,6 +177,93 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return input[kept.nonzero()]
 
 
+def tensor(data: Any, *, dtype: Any = None, **_: Any) -> Any:
+    """A tensor of numbers"""
+    # As an export takes `torch.tensor`: an operator for each number.
+    return data if isinstance(data, torch.Tensor) else torch._refs.tensor(data, dtype=dtype)
+
+
+def new_tensor(input: Any, data: Any, *, dtype: Any = None, **_: Any) -> Any:
+    """A tensor of numbers with the dtype of another one"""
+    return tensor(data, dtype=dtype or input.dtype)
+
+
+def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Counts of elements in `bins` equal bins from min to max, or to the bounds of the elements"""
+    x = input.reshape(-1)
+    low, high = (torch.scalar_tensor(v, dtype=x.dtype) for v in (min, max))
+    if min == max:
+        if min == 0:
+            low, high = x.amin(), x.amax()
+        same = low == high
+        low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    places = ((x - low) * bins / (high - low)).long().clamp(max=bins - 1)
+    inside = (x >= low) & (x <= high)
+    counts = torch.zeros(bins, dtype=x.dtype)
+    return counts.index_add(0, torch.where(inside, places, 0), inside.to(x.dtype))
+
+
+def diagonal(input: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """x[..., i + max(-offset, 0), i + max(offset, 0)]"""
+    x = input.movedim((dim1, dim2), (-2, -1))
+    down, right = torch.sym_max(-offset, 0), torch.sym_max(offset, 0)
+    count = torch.sym_max(torch.sym_min(x.shape[-2] - down, x.shape[-1] - right), 0)
+    places = torch.arange(count)
+    return x[..., places + down, places + right]
+
+
+def diag_embed(input: Any, offset: Any = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Zeros with x as a diagonal of the last two dims"""
+    down, right = torch.sym_max(-offset, 0), torch.sym_max(offset, 0)
+    count = input.shape[-1]
+    places = torch.arange(count)
+    found = input.new_zeros(*input.shape[:-1], count + down + right, count + down + right)
+    index = [None] * (input.dim() - 1) + [places + down, places + right]
+    found = torch.ops.aten.index_put.default(found, index, input)
+    return found.movedim((-2, -1), (dim1, dim2))
+
+
+def diag(input: Any, diagonal: Any = 0) -> Any:
+    """A diagonal of a matrix, or a matrix with a vector as a diagonal"""
+    return diag_embed(input, diagonal) if input.dim() == 1 else _diagonal(input, diagonal)
+
+
+_diagonal = diagonal
+
+
+def group_norm(
+    input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """(x - mean) / sqrt(var + eps) of each group of channels, scaled and shifted by channel"""
+    size = input.shape[1] // num_groups * math.prod(input.shape[2:])
+    groups = input.reshape(input.shape[0], num_groups, size)
+    var, mean = torch.var_mean(groups, -1, correction=0, keepdim=True)
+    found = ((groups - mean) * (var + eps).rsqrt()).reshape(input.shape)
+    columns = [1, -1, *[1] * (input.dim() - 2)]
+    if weight is not None:
+        found = found * weight.reshape(columns)
+    return found if bias is None else found + bias.reshape(columns)
+
+
+def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+    """x[i, indices[i, j, k], k] for dim 1, with dims that broadcast"""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    shape = torch.broadcast_shapes(
+        *([1 if i == dim % t.dim() else n for i, n in enumerate(t.shape)] for t in (input, indices))
+    )
+    x, at = (
+        t.expand([t.shape[i] if i == dim % t.dim() else n for i, n in enumerate(shape)])
+        for t in (input, indices)
+    )
+    return x.gather(dim, at)
+
+
+def multi_dot(tensors: Any) -> Any:
+    """The product of matrices, from the left: the fastest order depends on sizes"""
+    return functools.reduce(torch.matmul, tensors)
+
+
 OF_COUNTS: dict[Any, Callable[..., Any]] = {
     torch.linspace: linspace, torch.logspace: logspace, torch.hann_window: hann_window,
     torch.hamming_window: hamming_window, torch.blackman_window: blackman_window,
@@ -224,38 +273,81 @@ OF_COUNTS: dict[Any, Callable[..., Any]] = {
     torch.kron: kron, torch.Tensor.kron: kron, torch.vander: vander,
     torch.fft.fftfreq: fftfreq, torch.fft.rfftfreq: rfftfreq,
     functional.affine_grid: affine_grid, torch.combinations: combinations,
-    torch.Tensor.unfold: unfold,
-    functional.avg_pool1d: _pool(1, torch.mean, functional.avg_pool1d),
-    functional.avg_pool2d: _pool(2, torch.mean, functional.avg_pool2d),
-    functional.avg_pool3d: _pool(3, torch.mean, functional.avg_pool3d),
-    functional.max_pool1d: _pool(1, torch.amax, functional.max_pool1d),
-    functional.max_pool2d: _pool(2, torch.amax, functional.max_pool2d),
-    functional.max_pool3d: _pool(3, torch.amax, functional.max_pool3d),
-    torch.max_pool1d: _pool(1, torch.amax, torch.max_pool1d),
-    torch.max_pool2d: _pool(2, torch.amax, torch.max_pool2d),
+    torch.Tensor.unfold: unfold, torch.as_tensor: tensor, torch.Tensor.new_tensor: new_tensor,
+    torch.histc: histc, torch.Tensor.histc: histc,
+    torch.diagonal: diagonal, torch.Tensor.diagonal: diagonal,
+    torch.diag_embed: diag_embed, torch.Tensor.diag_embed: diag_embed,
+    torch.diag: diag, torch.Tensor.diag: diag, functional.group_norm: group_norm,
+    torch.take_along_dim: take_along_dim, torch.Tensor.take_along_dim: take_along_dim,
+    torch.linalg.multi_dot: multi_dot, torch.stft: stft, torch.Tensor.stft: stft,
+    functional.unfold: im2col,
+    functional.avg_pool1d: pool(1, torch.mean, 0.0, functional.avg_pool1d),
+    functional.avg_pool2d: pool(2, torch.mean, 0.0, functional.avg_pool2d),
+    functional.avg_pool3d: pool(3, torch.mean, 0.0, functional.avg_pool3d),
+    functional.max_pool1d: max_pool1d, torch.max_pool1d: max_pool1d,
+    functional.max_pool2d: pool(2, torch.amax, -math.inf, functional.max_pool2d),
+    functional.max_pool3d: pool(3, torch.amax, -math.inf, functional.max_pool3d),
+    torch.max_pool2d: pool(2, torch.amax, -math.inf, torch.max_pool2d),
+    functional.lp_pool1d: lp_pool(1, functional.lp_pool1d),
+    functional.lp_pool2d: lp_pool(2, functional.lp_pool2d),
+    functional.lp_pool3d: lp_pool(3, functional.lp_pool3d),
     functional.adaptive_avg_pool1d: adaptive_avg_pool1d,
+    functional.adaptive_max_pool1d: adaptive_max_pool(1, functional.adaptive_max_pool1d),
+    functional.adaptive_max_pool2d: adaptive_max_pool(2, functional.adaptive_max_pool2d),
+    functional.adaptive_max_pool3d: adaptive_max_pool(3, functional.adaptive_max_pool3d),
 }  # fmt: skip
 """The function that takes symbolic counts in place of one of PyTorch's."""
 
-OF_SIZES = frozenset(
-    {torch.kron, torch.Tensor.kron, torch.vander, torch.combinations, functional.affine_grid}
-)
+OF_SIZES = frozenset({
+    torch.kron, torch.Tensor.kron, torch.vander, torch.combinations, functional.affine_grid,
+    functional.max_pool1d, torch.max_pool1d, torch.take_along_dim, torch.Tensor.take_along_dim,
+    torch.linalg.multi_dot, functional.adaptive_max_pool2d, functional.adaptive_max_pool3d,
+})  # fmt: skip
 """Those whose counts are the sizes of their tensors."""
 
 
+_FUNCTIONS = (
+    "exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
+    "atan", "erf",
+)  # fmt: skip
+"""Functions of `math` that PyTorch has for tensors."""
+
+
+def _symbolic(original: Callable[..., Any], form: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def function(x: Any, *base: Any) -> Any:
+        if not isinstance(x, torch.SymInt | torch.SymFloat):
+            return original(x, *base)
+        found = form(x)
+        return found / function(*base) if base else found
+
+    return function
+
+
+def _of_tensor(name: str) -> Callable[[Any], Any]:
+    """A function of a symbolic number as that of a tensor's element: exports take no other form."""
+    compute = getattr(torch, name)
+    return lambda x: compute(torch.scalar_tensor(x, dtype=torch.float64)).item()
+
+
 @contextmanager
-def symbolic_roots() -> Generator[None]:
-    """`math.sqrt` of a symbolic number is symbolic; Python makes it a float."""
-    original = math.sqrt
-
-    def sqrt(x: Any) -> Any:
-        return x**0.5 if isinstance(x, torch.SymInt | torch.SymFloat) else original(x)
-
-    math.sqrt = sqrt
+def symbolic_functions(every: bool = False) -> Generator[None]:
+    """
+    `math.sqrt` of a symbolic number is symbolic, and the other functions of `math` if `every`.
+    Python makes them floats. A program cannot compare symbolic results of the other functions.
+    """
+    forms: dict[str, Callable[[Any], Any]] = {"sqrt": lambda x: x**0.5}
+    if every:
+        forms |= {name: _of_tensor(name) for name in _FUNCTIONS}
+        forms["isqrt"] = lambda x: torch.sym_int(x**0.5)
+    originals = {name: getattr(math, name) for name in forms}
+    for name, form in forms.items():
+        setattr(math, name, _symbolic(originals[name], form))
     try:
         yield
     finally:
-        math.sqrt = original
+        for name, original in originals.items():
+            setattr(math, name, original)
 
 
 def replacement(function: Any, args: Any, kwargs: Any) -> Callable[..., Any] | None:

@@ -7,6 +7,7 @@ A symbol is bound once: to a dim of an argument, or to an operator's data-depend
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +170,9 @@ class Symbols:
             (sf.Max, fold(b.maximum)),
             (sf.Min, fold(b.minimum)),
             (sf.Identity | sf.ToFloat, lambda sizes: sizes[0]),
+            (sympy.Abs, lambda sizes: b.maximum(sizes[0], b.sub(0, sizes[0]))),
+            (sf.BitwiseFn_bitwise_and, fold(lambda a, c: self._signed(operator.and_, a, c))),
+            (sf.BitwiseFn_bitwise_or, fold(lambda a, c: self._signed(operator.or_, a, c))),
         ]
         return next((rule for kind, rule in rules if isinstance(expr, kind)), None)
 
@@ -240,11 +244,8 @@ class Symbols:
             a, c = (self._number(e) for e in expr.args)
             self._check_divisor(expr.args[1], c, F64)
             return self.b.compute(lambda x, y: x / y, (a, F64), (c, F64)).value
-        is_power = isinstance(expr, sf.FloatPow | sympy.Pow)
-        if is_power and float(expr.args[1]) == 0.5:
-            number = (self._number(expr.args[0]), F64)
-            self._check_data(expr, lambda v: ~(v < 0), *number, "the root of a negative number")
-            return self.b.compute(lambda x: x.call("sqrt"), number).value
+        if isinstance(expr, sf.FloatPow | sympy.Pow):
+            return self._float_power(expr)
         if isinstance(expr, sympy.Mul | sympy.Add):
             values = [self._number(e) for e in expr.args]
             result = values[0]
@@ -253,6 +254,15 @@ class Symbols:
                 result = self.b.compute(fn, (result, F64), (each, F64)).value
             return result
         raise UnsupportedError(f"the number expression {expr} is not supported")
+
+    def _float_power(self, expr: Any) -> SSAValue:
+        base, exponent = ((self._number(e), F64) for e in expr.args)
+        constant = float(expr.args[1]) if expr.args[1].is_number else None
+        if constant is not None and not constant.is_integer():
+            self._check_data(expr, lambda v: ~(v < 0), *base, "the root of a negative number")
+        if constant == 0.5:
+            return self.b.compute(lambda x: x.call("sqrt"), base).value
+        return self.b.compute(lambda x, y: x.pow(y), base, exponent).value
 
     def _number(self, expr: Any) -> SSAValue:
         """An integer or float expression as an f64."""

@@ -17,7 +17,7 @@ from ...builder import (
     loops,
     reductions,
     shapes,
-)  # fmt: skip
+)
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten

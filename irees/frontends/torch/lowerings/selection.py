@@ -16,7 +16,7 @@ from ...builder import (
     reductions,
     selection,
     shapes,
-)  # fmt: skip
+)
 from ...builder.dtypes import I64, INDEX
 from ..calls import Call, lowers
 from ..operators import aten

@@ -14,7 +14,7 @@ from ...builder import (
     resampling,
     shapes,
     windows,
-)  # fmt: skip
+)
 from ...builder.core import Size
 from ...builder.dtypes import I64
 from ...builder.windows import Windows
