@@ -16,7 +16,7 @@ from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
 
 from irees.build import build_cached
-from irees.frontends.torch.graphs import GraphProgram, import_graph
+from irees.frontends.torch.graphs import Count, GraphProgram, Shared, import_graph
 from irees.frontends.torch.layouts import inverse
 from irees.options import Options
 from irees.program_cache import program_of
@@ -36,6 +36,23 @@ def restrided(value: torch.Tensor, offset: int, strides: Sequence[int]) -> torch
     # A view of `memory` would not do: AOT autograd repeats views with the base that they name.
     result = torch.empty(0, dtype=value.dtype)
     return result.set_(memory.untyped_storage(), offset, value.shape, strides)  # type: ignore
+
+
+def _numbers(counts: Sequence[Count], found: list[Any]) -> list[int]:
+    """Sizes, strides or offsets, which results may have computed."""
+    return [n if isinstance(n, int) else int(found[n.result]) for n in counts]
+
+
+def _view(base: torch.Tensor, view: Shared, found: list[Any]) -> torch.Tensor:
+    """A view of another result."""
+    if base.is_complex() and not view.fake.is_complex():
+        base = torch.view_as_real(base)
+    sizes, strides, (offset,) = (
+        _numbers(counts, found) for counts in (view.sizes, view.strides, (view.offset,))
+    )
+    result = base.as_strided(sizes, strides, base.storage_offset() + offset)
+    result = result.conj() if view.fake.is_conj() else result
+    return torch._neg_view(result) if view.fake.is_neg() else result
 
 
 class Argument:
@@ -87,7 +104,11 @@ class GraphCall:
         found = [None if o is None else to_torch(o) for o in outputs]
         for result, place in self.program.updates:
             self._update(values[place], self.by_place[place], found[result], copies.get(place))
-        return [self._result(n, found) for n in range(len(self.finish))]
+        shared = self.program.shared
+        values = [None if n in shared else self._result(n, found) for n in range(len(self.finish))]
+        for n, view in shared.items():
+            values[n] = _view(values[view.base], view, found)
+        return values[: self.program.outputs]
 
     def _bind(self, values: list[Any], frame: Any) -> dict[int, torch.Tensor]:
         """Fills the frame; returns the tensors that were copied, by placeholder."""
@@ -135,7 +156,7 @@ class GraphCall:
         counts = self.program.strided.get(number)
         if counts is None:
             return value
-        offset, *strides = (n if isinstance(n, int) else int(found[n.result]) for n in counts)
+        offset, *strides = _numbers(counts, found)
         return restrided(value, offset, strides)
 
 

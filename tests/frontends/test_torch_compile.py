@@ -582,3 +582,65 @@ def test_views_of_complex_arguments_of_dynamic_sizes(case):
     for rows in (4, 7):
         x = torch.randn(rows, 6, dtype=torch.complex64)
         torch.testing.assert_close(run(x), function(x))
+
+
+def halves(x):
+    y = x * 2
+    left, right = y.chunk(2, 1)
+    return left, right
+
+
+SHARING = {
+    "base and view": lambda x: (lambda y: (y, y[1], y.t()))(x + 1),
+    "views of what is not returned": halves,
+    "parts of complex numbers": lambda x: (lambda z: (z.real, z.imag, z))(torch.complex(x, x + 1)),
+    "detached": lambda x: (lambda y: (y, y.detach()))(x.exp()),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", SHARING)
+def test_results_share_memory_as_in_eager(name, dynamic):
+    """Code after a graph break may write to a result that is a view of another one."""
+    function = SHARING[name]
+    model = torch.compile(function, backend="irees", dynamic=dynamic, options={"fallback": False})
+    for rows in (4, 5):
+        x = torch.arange(rows * 6.0).reshape(rows, 6)
+        results = model(x), function(x)
+        for found, expected in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected)
+            assert found.stride() == expected.stride()
+        for outputs in results:
+            outputs[0].mul_(3)
+            outputs[1].add_(1)
+        for found, expected in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected)
+
+
+def test_saved_views_are_views_of_results():
+    def function(x, w):
+        y = (x @ w).tanh()
+        return y.view(-1), y[0]
+
+    x, gradients = torch.randn(4, 6), []
+    for run in (function, torch.compile(function, backend="irees")):
+        w = torch.linspace(-1, 1, 18).reshape(6, 3).requires_grad_()
+        first, second = run(x, w)
+        (first.sum() + (second**2).sum()).backward()
+        gradients.append(w.grad)
+    torch.testing.assert_close(*gradients)
+
+
+def test_results_of_several_parts_share_memory():
+    def function(x):
+        z = torch.linalg.eigvals(x).real * 2
+        norm = torch.linalg.eigvals(x + 1).abs()  # runs in PyTorch, between z and its views
+        return z, z[1:].view(-1), *z.split(2), norm
+
+    x = torch.diag(torch.arange(4.0))
+    results = torch.compile(function, backend="irees")(x), function(x)
+    for outputs in results:
+        outputs[1].mul_(3)
+        outputs[3].add_(1)
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)

@@ -277,6 +277,26 @@ def test_a_class_of_another_kind_is_no_tuple():
         trees.check_tree({**tree, "class": 3})
 
 
+def test_a_call_that_failed_leaves_nothing():
+    def reshaped(x):
+        try:
+            return x.reshape(5, 5)
+        except RuntimeError:
+            return x.reshape(6, 4) + 1
+
+    x = torch.arange(24.0).reshape(4, 6)
+    assert torch.equal(irees.compile(reshaped, (x,), target="reference")(x), reshaped(x))
+
+
+def test_tensors_without_elements_are_refused():
+    ragged = torch.nested.nested_tensor([torch.ones(3), torch.ones(2)], layout=torch.jagged)
+    with pytest.raises(UnsupportedError, match="an argument is nested"):
+        irees.compile(lambda x: x * 2, (ragged,))
+    linear = lambda x, t: torch.func.linearize(torch.sin, x)[1](t)  # noqa: E731
+    with pytest.raises(UnsupportedError, match="is a tensor without elements"):
+        irees.compile(linear, (torch.ones(3), torch.ones(3)))
+
+
 class Shifted(torch.nn.Module):
     def __init__(self):
         super().__init__()

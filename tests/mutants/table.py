@@ -2048,4 +2048,20 @@ MUTANTS = (
         "symbolic_lengths(self.module)",
         ("tests/frontends/test_torch_symbolic_counts.py",),
     ),
+    Mutant(
+        "A350",
+        "results that are views of each other have memory of their own",
+        "irees/frontends/torch/sharing.py",
+        "distinct.count(owner) > 1",
+        "distinct.count(owner) < 0",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
+    Mutant(
+        "A351",
+        "a part of a graph copies a view that shares memory with another result",
+        "irees/frontends/torch/partitioning.py",
+        "dict.fromkeys(views_between(graph_module), reason)",
+        "dict.fromkeys((), reason)",
+        ("tests/frontends/test_torch_compile.py",),
+    ),
 )

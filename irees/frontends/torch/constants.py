@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irees.errors import UnsupportedError
@@ -24,15 +25,22 @@ from .dtypes import dtype_of
 _SIGNED = {np.dtype(f"uint{n}"): np.dtype(f"int{n}") for n in (8, 16, 32, 64)}
 
 
-def refuse_odd_tensor(tensor: torch.Tensor, what: str) -> None:
-    """Raises UnsupportedError for a tensor without plain dense elements in host memory."""
+def refuse_odd_tensor(tensor: torch.Tensor, what: str, held: bool = False) -> None:
+    """
+    Raises UnsupportedError for a tensor without plain dense elements in host memory; `held` tells
+    that the program holds it.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise UnsupportedError(
             f"{what} is a {type(tensor).__name__}, which is neither a tensor nor a number",
             hint="capture it in the program instead of passing it as an argument",
         )
+    if tensor.is_nested:
+        raise UnsupportedError(f"{what} is nested", hint="use torch.nested.to_padded_tensor")
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
+    if isinstance(tensor, FakeTensor) and held:
+        raise UnsupportedError(f"{what} is a tensor without elements, which a trace has left")
     if tensor.is_quantized or tensor.is_nested:
         raise UnsupportedError(
             f"{what} is a {'quantized' if tensor.is_quantized else 'nested'} tensor"
@@ -75,7 +83,7 @@ class Constants:
             return self._of(tensor, name)
 
     def _of(self, tensor: torch.Tensor, name: str) -> Tensor:
-        refuse_odd_tensor(tensor, repr(name))
+        refuse_odd_tensor(tensor, repr(name), held=True)
         dtype = dtype_of(tensor.dtype)
         if tensor.numel() == 0:
             return self.b.empty(dtype, tuple(tensor.shape))

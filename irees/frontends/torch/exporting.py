@@ -25,6 +25,7 @@ from irees.remarks import remark
 from irees.runtime.program import to_torch
 
 from .batch_averages import averages_traced
+from .constants import refuse_odd_tensor
 from .decisions import (
     Decisions,
     NotEmpty,
@@ -93,16 +94,12 @@ def export(
     if isinstance(program, torch.export.ExportedProgram):
         return program
     module = as_module(program)
-    if args is None and not kwargs:
-        if _required(module.forward):
-            raise ArgumentError(
-                "compiling a PyTorch program needs example inputs",
-                hint="as in irees.compile(model, (x,)); they define shapes and dtypes",
-            )
-        args = ()
-    if isinstance(args, torch.Tensor | np.ndarray):
-        args = (args,)
-    args, kwargs = tree_map(_as_tensor, (tuple(args or ()), dict(kwargs or {})))
+    if args is None and not kwargs and _required(module.forward):
+        raise ArgumentError(
+            "compiling a PyTorch program needs example inputs",
+            hint="as in irees.compile(model, (x,)); they define shapes and dtypes",
+        )
+    args, kwargs = _as_tensors(args, kwargs)
     args, kwargs = distinct(args, kwargs, tensors_of(program))
     if dynamic_shapes is not None:
         dynamic_shapes = as_exported(module, args, kwargs, dynamic_shapes)
@@ -133,8 +130,17 @@ def _refused(error: BaseException, location: str | None) -> UnsupportedError:
     )
 
 
+def _as_tensors(args: Any, kwargs: Any) -> tuple[tuple, dict[str, Any]]:
+    """The example inputs with arrays as tensors: a program is called with either."""
+    if isinstance(args, torch.Tensor | np.ndarray):
+        args = (args,)
+    return tree_map(_as_tensor, (tuple(args or ()), dict(kwargs or {})))
+
+
 def _as_tensor(value: Any) -> Any:
-    """A copy of an array as a tensor: a program is called with either."""
+    """A copy of an array as a tensor; a tensor unchanged. Raises UnsupportedError."""
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        refuse_odd_tensor(value, "an argument")
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind not in "biufc" and value.dtype.name != "bfloat16":

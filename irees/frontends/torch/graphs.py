@@ -29,6 +29,7 @@ from .importing import GraphImporter
 from .layouts import inverse, memory_order
 from .partitioning import is_final_copy
 from .program import argument, bind_symbols, stored_elements
+from .sharing import owners_of, storage_of
 
 aten = torch.ops.aten
 
@@ -41,6 +42,18 @@ class Computed:
 
 
 Count = int | Computed
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An output that is a view of another one, whose memory it shares, as in PyTorch."""
+
+    base: int
+    """The number of the other output."""
+    fake: torch.Tensor = field(repr=False)
+    sizes: tuple[Count, ...] = ()
+    strides: tuple[Count, ...] = ()
+    offset: Count = 0
 
 
 @dataclass
@@ -60,6 +73,10 @@ class GraphProgram:
     The offset in its storage and the strides of each output that is not dense in any order of its
     dims, or that PyTorch makes a view again by its offset.
     """
+    outputs: int = 0
+    """The number of outputs of the graph; those that follow are bases of views among them."""
+    shared: dict[int, Shared] = field(default_factory=dict)
+    """The outputs that are views of others."""
     updates: list[tuple[int, int]] = field(default_factory=list)
     """Pairs of a result, in the placeholder's memory order, and the placeholder that it updates."""
     seeds: int = 0
@@ -79,12 +96,13 @@ def import_graph(
     if (env := shape_env_of(graph_module.graph)) is not None:
         emit_lower_bounds(importer, env)
     copies = _final_copies(graph_module)
-    results = importer.run(_without(graph_module, copies), values)
-    fakes = [
-        n.meta.get("val") if isinstance(n, Node) else n for n in _output_of(graph_module).args[0]
-    ]
+    outputs = list(_output_of(graph_module).args[0])  # type: ignore[arg-type]
+    program.outputs = len(outputs)
+    bases = _add_bases(graph_module, outputs)
+    results = importer.run(_without(graph_module, copies, outputs[program.outputs :]), values)
+    fakes = [n.meta.get("val") if isinstance(n, Node) else n for n in outputs]
     views = _views(placeholders, fakes)
-    returned = _results(importer, program, results[: len(fakes)], fakes, views)
+    returned = _results(importer, program, results[: len(fakes)], fakes, (views, bases))
     orders = dict(zip(program.kept, program.orders))
     for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
         i = placeholders.index(target)
@@ -105,6 +123,13 @@ def import_graph(
     program.module.body.block.add_op(function)
     program.seeds = len(importer.seeds)
     return program
+
+
+def _add_bases(graph_module: GraphModule, outputs: list[Any]) -> dict[int, int]:
+    """Adds outputs, of which others are views; returns the number of the base of each view."""
+    owners = owners_of(graph_module, outputs)
+    outputs += [n for n in dict.fromkeys(owners.values()) if n not in outputs]
+    return {i: outputs.index(owner) for i, owner in owners.items()}
 
 
 def _output_of(graph_module: GraphModule) -> Node:
@@ -181,9 +206,11 @@ def _final_copies(graph_module: GraphModule) -> list[tuple[Node, Node]]:
     return [(n, n.args[0]) for n in graph_module.graph.nodes if is_final_copy(n)]  # type: ignore
 
 
-def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> GraphModule:
-    """The graph without these `copy_` nodes; the copied values become additional outputs."""
-    if not copies:
+def _without(
+    graph_module: GraphModule, copies: Sequence[tuple[Node, Node]], more: Sequence[Node]
+) -> GraphModule:
+    """The graph with more outputs: `more`, and the values that these `copy_` nodes copied."""
+    if not copies and not more:
         return graph_module
     graph = torch.fx.Graph()
     mapping: dict[Node, Node] = {}
@@ -194,7 +221,7 @@ def _without(graph_module: GraphModule, copies: Sequence[tuple[Node, Node]]) -> 
             mapping[node] = mapping[node.args[1]]
         elif node.op == "output":
             outputs = torch.fx.node.map_arg(node.args[0], lambda n: mapping[n])
-            graph.output((*outputs, *(mapping[s] for s in sources)))
+            graph.output((*outputs, *(mapping[n] for n in (*more, *sources))))
         else:
             mapping[node] = graph.node_copy(node, lambda n: mapping[n])
     return GraphModule(graph_module, graph)
@@ -225,13 +252,17 @@ class _Returned:
 
 def _results(
     importer: GraphImporter, program: GraphProgram, results: Sequence[Any], fakes: Sequence[Any],
-    views: dict[int, Any],
+    found: tuple[dict[int, Any], dict[int, int]],
 ) -> _Returned:  # fmt: skip
+    """Adds the outputs of a graph; `found` has the offsets of views and the bases of shared ones"""
+    views, bases = found
     returned = _Returned()
     strided: dict[int, tuple[Any, ...]] = {}
     for i, (result, fake) in enumerate(zip(results, fakes, strict=True)):
         order: tuple[int, ...] | None = None
-        if isinstance(result, Tensor):
+        if i in bases:
+            result = None
+        elif isinstance(result, Tensor):
             order = None if i in views else memory_order(fake)
             if order is None:
                 strided[i] = (views.get(i, 0), *fake.stride())
@@ -246,7 +277,17 @@ def _results(
         program.result_orders.append(None if plain else tuple(inverse(order or ())))
     for i, counts in strided.items():
         program.strided[i] = tuple(_count(importer, returned, n) for n in counts)
+    for i, base in bases.items():
+        program.shared[i] = _shared(importer, returned, base, fakes[i])
     return returned
+
+
+def _shared(importer: GraphImporter, returned: _Returned, base: int, fake: torch.Tensor) -> Shared:
+    sizes, strides, (offset,) = (
+        tuple(_count(importer, returned, n) for n in counts)
+        for counts in (fake.shape, fake.stride(), (fake.storage_offset(),))
+    )
+    return Shared(base, fake, sizes, strides, offset)
 
 
 def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, Any]:
@@ -260,10 +301,10 @@ def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, An
     given = [node.meta.get("val") for node in placeholders]
     if not any(isinstance(value, torch.SymInt) for value in given):
         return {}
-    owners = [_storage(value) for value in (*given, *outputs) if isinstance(value, torch.Tensor)]
+    owners = [storage_of(value) for value in (*given, *outputs) if isinstance(value, torch.Tensor)]
     found: dict[int, Any] = {}
     for i, value in enumerate(outputs):
-        if not isinstance(value, torch.Tensor) or owners.count(_storage(value)) == 1:
+        if not isinstance(value, torch.Tensor) or owners.count(storage_of(value)) == 1:
             continue
         if value.is_conj() or value.is_neg():
             raise UnsupportedError("a result that is a conjugate view of dynamic size")
@@ -271,10 +312,6 @@ def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, An
         if not isinstance(offset, int) or offset:
             found[i] = offset
     return found
-
-
-def _storage(value: torch.Tensor) -> int:
-    return value.untyped_storage()._cdata
 
 
 def _number(importer: GraphImporter, size: SSAValue) -> Symbolic:

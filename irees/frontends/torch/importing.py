@@ -49,6 +49,12 @@ def fake_of(value: Any) -> Any:
     return map_arg(value, lambda node: node.meta.get("val"))
 
 
+def is_failed(node: torch.fx.Node) -> bool:
+    """Whether a node is what is left of a call that raised an error, which the program caught."""
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema and schema.returns) and not node.users and node.meta.get("val") is None
+
+
 class GraphImporter:
     """Imports graphs; appends all ops to the builder's block."""
 
@@ -135,7 +141,7 @@ class GraphImporter:
         if target is operator.getitem:
             return self._argument(node.args[0], env)[node.args[1]]
         name = getattr(getattr(target, "_schema", None), "name", "").split("::")[-1]
-        if name in _IGNORED:
+        if name in _IGNORED or is_failed(node):
             return None
         if isinstance(target, torch._ops.HigherOrderOperator):
             from .control import lower_higher_order

@@ -130,7 +130,7 @@ class _Inputs:
         tensor = table[spec.target]
         if spec.target not in mutated:
             return self.importer.constants.of(tensor, spec.target)
-        refuse_odd_tensor(tensor, repr(spec.target))
+        refuse_odd_tensor(tensor, repr(spec.target), held=True)
         self.state[spec.target] = array_of(tensor).copy()
         self.state_names.append(spec.target)
         return argument(self.block, node.meta["val"], node.name, [])
