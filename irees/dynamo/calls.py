@@ -43,16 +43,16 @@ def _numbers(counts: Sequence[Count], found: list[Any]) -> list[int]:
     return [n if isinstance(n, int) else int(found[n.result]) for n in counts]
 
 
-def _view(base: torch.Tensor, view: Shared, found: list[Any]) -> torch.Tensor:
-    """A view of another result."""
-    if base.is_complex() and not view.fake.is_complex():
+def _view(base: torch.Tensor, shared: Shared, found: list[Any]) -> torch.Tensor:
+    """A view of an argument or of another result; that tensor if it is the same."""
+    if shared.view is None:
+        return base
+    if base.is_complex() and not shared.fake.is_complex():
         base = torch.view_as_real(base)
-    sizes, strides, (offset,) = (
-        _numbers(counts, found) for counts in (view.sizes, view.strides, (view.offset,))
-    )
-    result = base.as_strided(sizes, strides, base.storage_offset() + offset)
-    result = result.conj() if view.fake.is_conj() else result
-    return torch._neg_view(result) if view.fake.is_neg() else result
+    sizes, strides, (distance,) = (_numbers(counts, found) for counts in shared.view)
+    result = base.as_strided(sizes, strides, base.storage_offset() + distance)
+    result = result.conj() if shared.fake.is_conj() else result
+    return torch._neg_view(result) if shared.fake.is_neg() else result
 
 
 class Argument:
@@ -105,10 +105,12 @@ class GraphCall:
         for result, place in self.program.updates:
             self._update(values[place], self.by_place[place], found[result], copies.get(place))
         shared = self.program.shared
-        values = [None if n in shared else self._result(n, found) for n in range(len(self.finish))]
-        for n, view in shared.items():
-            values[n] = _view(values[view.base], view, found)
-        return values[: self.program.outputs]
+        count = len(self.finish)
+        results = [None if n in shared else self._result(n, found) for n in range(count)]
+        for n, each in shared.items():
+            base = values[each.base] if each.is_argument else results[each.base]
+            results[n] = _view(base, each, found)
+        return results[: self.program.outputs]
 
     def _bind(self, values: list[Any], frame: Any) -> dict[int, torch.Tensor]:
         """Fills the frame; returns the tensors that were copied, by placeholder."""

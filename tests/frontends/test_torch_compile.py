@@ -644,3 +644,14 @@ def test_results_of_several_parts_share_memory():
         outputs[3].add_(1)
     for found, expected in zip(*results, strict=True):
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("name", ["a result", "a weight"])
+def test_a_write_to_what_the_backward_pass_reads_is_an_error(name):
+    """Saved tensors are the arguments and results themselves, not copies."""
+    x, w = torch.randn(3, 6, requires_grad=True), torch.randn(6, 2, requires_grad=True)
+    y = torch.compile(lambda x, w: (x @ w).exp(), backend="irees")(x, w)
+    with torch.no_grad():
+        (y if name == "a result" else w).mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

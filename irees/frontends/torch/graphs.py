@@ -46,14 +46,16 @@ Count = int | Computed
 
 @dataclass(frozen=True)
 class Shared:
-    """An output that is a view of another one, whose memory it shares, as in PyTorch."""
+    """An output that is another output or an argument, or a view of it, as in PyTorch."""
 
     base: int
-    """The number of the other output."""
+    """The number of the other output, or of the placeholder."""
+    is_argument: bool
     fake: torch.Tensor = field(repr=False)
-    sizes: tuple[Count, ...] = ()
-    strides: tuple[Count, ...] = ()
-    offset: Count = 0
+    view: tuple[tuple[Count, ...], ...] | None = None
+    """
+    Sizes, strides, and the distance from the base in the storage; None for the base itself.
+    """
 
 
 @dataclass
@@ -98,38 +100,70 @@ def import_graph(
     copies = _final_copies(graph_module)
     outputs = list(_output_of(graph_module).args[0])  # type: ignore[arg-type]
     program.outputs = len(outputs)
-    bases = _add_bases(graph_module, outputs)
+    owners = _owners(importer, graph_module, outputs, [target for _, target in copies])
+    made = [n for n in dict.fromkeys(owners.values()) if n.op != "placeholder"]
+    outputs += [n for n in made if n not in outputs]
     results = importer.run(_without(graph_module, copies, outputs[program.outputs :]), values)
-    fakes = [n.meta.get("val") if isinstance(n, Node) else n for n in outputs]
-    views = _views(placeholders, fakes)
-    returned = _results(importer, program, results[: len(fakes)], fakes, (views, bases))
+    returned = _results(importer, program, results, (placeholders, outputs), owners)
     orders = dict(zip(program.kept, program.orders))
-    for (_, target), value in zip(copies, results[len(fakes) :], strict=True):
+    for (_, target), value in zip(copies, results[len(outputs) :], strict=True):
         i = placeholders.index(target)
         # In the argument's memory order, because the new value takes over its memory.
         value = stored_in(importer.b, value, orders[i])
         program.updates.append((returned.add(value), i))
     importer.b.location = None
     importer.b.insert(func.ReturnOp(*returned.values))
+    program.module.body.block.add_op(_function(program, block, returned))
+    program.seeds = len(importer.seeds)
+    return program
+
+
+def _function(program: GraphProgram, block: Block, returned: _Returned) -> func.FuncOp:
+    """The function of a finished block, with the marks of its arguments and results."""
     kinds = ([a.type for a in block.args], [v.type for v in returned.values])
     function = func.FuncOp("main", kinds, Region(block))
     mark_unsigned(function, returned.unsigned)
     mark_elements(function, "res", returned.elements)
     mark_elements(function, "arg", program.elements)
     places = {number: n for n, number in enumerate(program.kept)}
+    orders = dict(zip(program.kept, program.orders))
     mark_updates(
         function, {result: places[i] for result, i in program.updates if orders[i] is not None}
     )
-    program.module.body.block.add_op(function)
-    program.seeds = len(importer.seeds)
-    return program
+    return function
 
 
-def _add_bases(graph_module: GraphModule, outputs: list[Any]) -> dict[int, int]:
-    """Adds outputs, of which others are views; returns the number of the base of each view."""
-    owners = owners_of(graph_module, outputs)
-    outputs += [n for n in dict.fromkeys(owners.values()) if n not in outputs]
-    return {i: outputs.index(owner) for i, owner in owners.items()}
+def _owners(
+    importer: GraphImporter, graph_module: GraphModule, outputs: Sequence[Any],
+    written: Sequence[Node],
+) -> dict[int, Node]:  # fmt: skip
+    """The node that made the memory of each output that is not computed: `owners_of`."""
+    found = owners_of(graph_module, outputs, written)
+    return {
+        i: owner
+        for i, owner in found.items()
+        if outputs[i] is owner
+        or all(importer.symbols.is_known(n) for counts in _place(outputs[i], owner) for n in counts)
+    }
+
+
+def _place(node: Node, owner: Node) -> tuple[Sequence[Any], ...]:
+    """Sizes, strides, and the distance in the storage of a view."""
+    fake, base = node.meta["val"], owner.meta["val"]
+    return fake.shape, fake.stride(), (fake.storage_offset() - base.storage_offset(),)
+
+
+def _shared(
+    importer: GraphImporter, returned: _Returned, node: Node, owner: Node,
+    nodes: tuple[Sequence[Node], list[Any]],
+) -> Shared:  # fmt: skip
+    """How a result is made of the argument or the other result that has its memory."""
+    is_argument, view = owner.op == "placeholder", None
+    if node is not owner:
+        place = _place(node, owner)
+        view = tuple(tuple(_count(importer, returned, n) for n in counts) for counts in place)
+    base = nodes[0 if is_argument else 1].index(owner)
+    return Shared(base, is_argument, node.meta["val"], view)
 
 
 def _output_of(graph_module: GraphModule) -> Node:
@@ -251,16 +285,18 @@ class _Returned:
 
 
 def _results(
-    importer: GraphImporter, program: GraphProgram, results: Sequence[Any], fakes: Sequence[Any],
-    found: tuple[dict[int, Any], dict[int, int]],
+    importer: GraphImporter, program: GraphProgram, results: Sequence[Any],
+    nodes: tuple[Sequence[Node], list[Any]], owners: dict[int, Node],
 ) -> _Returned:  # fmt: skip
-    """Adds the outputs of a graph; `found` has the offsets of views and the bases of shared ones"""
-    views, bases = found
+    """Adds the outputs of a graph; `nodes` has its placeholders and outputs."""
+    outputs = nodes[1]
+    fakes = [n.meta.get("val") if isinstance(n, Node) else n for n in outputs]
+    views = _views(nodes[0], fakes)
     returned = _Returned()
     strided: dict[int, tuple[Any, ...]] = {}
-    for i, (result, fake) in enumerate(zip(results, fakes, strict=True)):
+    for i, (result, fake) in enumerate(zip(results, fakes)):
         order: tuple[int, ...] | None = None
-        if i in bases:
+        if i in owners:
             result = None
         elif isinstance(result, Tensor):
             order = None if i in views else memory_order(fake)
@@ -274,20 +310,12 @@ def _results(
         else:
             program.results.append((None, result))
         plain = order is None or order == tuple(range(len(order)))
-        program.result_orders.append(None if plain else tuple(inverse(order or ())))
+        program.result_orders.append(None if plain else tuple(inverse(order)))
     for i, counts in strided.items():
         program.strided[i] = tuple(_count(importer, returned, n) for n in counts)
-    for i, base in bases.items():
-        program.shared[i] = _shared(importer, returned, base, fakes[i])
+    for i, owner in owners.items():
+        program.shared[i] = _shared(importer, returned, outputs[i], owner, nodes)
     return returned
-
-
-def _shared(importer: GraphImporter, returned: _Returned, base: int, fake: torch.Tensor) -> Shared:
-    sizes, strides, (offset,) = (
-        tuple(_count(importer, returned, n) for n in counts)
-        for counts in (fake.shape, fake.stride(), (fake.storage_offset(),))
-    )
-    return Shared(base, fake, sizes, strides, offset)
 
 
 def _views(placeholders: Sequence[Node], outputs: Sequence[Any]) -> dict[int, Any]:

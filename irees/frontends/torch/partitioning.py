@@ -23,7 +23,6 @@ from ..builder import Builder, Tensor, tensor_type
 from ..builder.dtypes import INDEX
 from .dtypes import dtype_of
 from .importing import GraphImporter
-from .sharing import views_between
 
 
 @dataclass
@@ -159,10 +158,6 @@ def _part(nodes: list[Node], reason: IreesError | None) -> Part:
 def parts_of(graph_module: GraphModule, refusals: Refusals) -> list[Part]:
     """Splits the graph into parts for irees and single nodes for PyTorch, in order."""
     parts: list[Part] = []
-    # A part copies a view of its argument, so PyTorch makes the views that results must be.
-    reason: IreesError = UnsupportedError("a result shares memory with another one")
-    views = dict.fromkeys(views_between(graph_module), reason)
-    refusals = Refusals({**views, **refusals.reasons})
     for nodes, reason in _groups(graph_module, refusals):
         part = _part(nodes, reason)
         if reason is None:
