@@ -135,8 +135,7 @@ def resolve(home: str) -> Any:
         for part in path.split("."):
             value = getattr(value, part)
     except Exception as error:
-        text = next(iter(str(error).splitlines()), "")
-        raise PluginError(f"{home} does not import: {type(error).__name__}: {text}") from error
+        raise PluginError(_import_failure(home, error)) from error
     return value
 
 
@@ -150,8 +149,20 @@ def line_of(error: BaseException) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     ours = Path(__file__).parent
     foreign = [f for f in frames if ours not in Path(f.filename).parents]
-    foreign = [f for f in foreign if "xdsl" not in Path(f.filename).parts]
+    foreign = [f for f in foreign if not {"xdsl", "importlib"} & set(Path(f.filename).parts)]
+    foreign = [f for f in foreign if not f.filename.startswith("<frozen ")]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        # No frame is in a file that does not parse.
+        return f"{error.filename}:{error.lineno}"
     return f"{foreign[-1].filename}:{foreign[-1].lineno}" if foreign else None
+
+
+def _import_failure(what: str, error: BaseException) -> str:
+    """Returns the message for what does not import, with the line that raised."""
+    text = next(iter(str(error).splitlines()), "")
+    place = line_of(error)
+    at = "" if place is None else f" ({place})"
+    return f"{what} does not import: {type(error).__name__}: {text}{at}"
 
 
 @cache
@@ -181,9 +192,7 @@ def _loaded(entry: EntryPoint, taken: dict[str, str]) -> Installed:
     try:
         plugin = entry.load()
     except (Exception, SystemExit) as error:
-        text = next(iter(str(error).splitlines()), "")
-        problem = f"{label} does not import: {type(error).__name__}: {text}"
-        return Installed(entry.name, entry.value, problem=problem)
+        return Installed(entry.name, entry.value, problem=_import_failure(label, error))
     reason = _fault(plugin) or _clash(plugin, taken)
     if reason is not None:
         return Installed(entry.name, entry.value, problem=f"{label} is left out: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.utils.test_value import create_ssa_value
@@ -156,6 +158,42 @@ def test_a_lowering_that_fails_names_the_op(having, monkeypatch, lowering, probl
     assert problem in str(caught.value)
     assert "arith.select" in str(caught.value)
     assert ":3:7" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x = 1\nclass Faulty:\n    y = x.missing\n", r"'missing' \(.*faulty_\w+.py:3\)"),
+        ("import no_such_package\n", r"no_such_package' \(.*faulty_\w+.py:1\)"),
+        ("x = 1\ny = (\n", r"SyntaxError: '\(' was never closed.* \(.*faulty_\w+.py:2\)"),
+        ("x = 1\n", r"has no attribute 'Lowering'$"),
+    ],
+)
+def test_a_module_that_does_not_import_names_the_line(having, monkeypatch, tmp_path, text, problem):
+    name = f"faulty_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    having(Entry("t", Plugin("t", interfaces={"arith.addf": f"{name}:Lowering"})))
+    with pytest.raises(PluginError) as caught:
+        irees.compile(DOUBLED)
+    assert re.search(problem, str(caught.value))
+
+
+def test_an_op_on_scalars_is_built_with_op_and_number(having, monkeypatch):
+    def lower(op, builder):
+        return [builder.op(arith.MulfOp, op.lhs, builder.number(5.0, op.lhs.type))]
+
+    monkeypatch.setattr(Lowering, "to_structured", staticmethod(lower), raising=False)
+    monkeypatch.delattr(Lowering, "evaluate", raising=False)
+    having(Entry("t", Plugin("t", interfaces={"arith.maximumf": f"{__name__}:Lowering"})))
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %r = linalg.map { arith.maximumf } ins(%x, %x : tensor<4xf32>, tensor<4xf32>)
+          outs(%e : tensor<4xf32>)
+      return %r : tensor<4xf32>
+    }"""
+    np.testing.assert_array_equal(irees.compile(text)(np.ones(4, np.float32)), 5)
 
 
 def test_an_interface_says_how_its_op_is_lowered(having):

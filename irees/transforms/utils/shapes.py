@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import (
@@ -79,6 +80,10 @@ class IndexBuilder:
     def insert(self, op: Operation) -> Operation:
         """Inserts any op here, as `insert_located` does."""
         return insert_located(op, self.point)
+
+    def op(self, kind: type[Operation], *operands: SSAValue, **options: Any) -> SSAValue:
+        """Inserts an op; returns its result."""
+        return self.insert(kind(*operands, **options)).results[0]
 
     def value(self, size: Size) -> SSAValue:
         """Returns the size as an SSA value."""

@@ -9,7 +9,6 @@ builder inserts ops in front of the op that they replace, with its location.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from xdsl.dialects import arith, complex, tensor
 from xdsl.dialects.builtin import (
@@ -36,37 +35,12 @@ from irees.transforms.utils.shapes import IndexBuilder, Size, split, static_shap
 from irees.transforms.utils.structured import element_type, generic
 
 
-class ScalarBuilder(IndexBuilder):
-    """Builds the body of a structured op."""
-
-    def __init__(self, block: Block):
-        super().__init__(InsertPoint.at_end(block))
-
-    @classmethod
-    def before(cls, op: Operation) -> ScalarBuilder:
-        """Returns a builder in front of an op of the body."""
-        assert op.parent is not None
-        builder = cls(op.parent)
-        builder.point = InsertPoint.before(op)
-        return builder
-
-    def op(self, kind: type[Operation], *operands: SSAValue, **options: Any) -> SSAValue:
-        """Inserts an op; returns its result."""
-        return self.insert(kind(*operands, **options)).results[0]
-
-    def index(self, loop: int) -> SSAValue:
-        """Returns the index of a loop."""
-        return self.insert(linalg.IndexOp(loop)).results[0]
+class ValueBuilder(IndexBuilder):
+    """Builds ops on scalars."""
 
     def number(self, value: float, kind: Attribute) -> SSAValue:
         """Returns a constant of a scalar type."""
         return self.insert(constant(value, kind)).results[0]
-
-    def extract(self, source: SSAValue, indices: Sequence[Size]) -> SSAValue:
-        """source[indices], with indices clamped to the bounds."""
-        values = [self.value(i) for i in indices]
-        op = tensor.ExtractOp(source, values, element_type(source))
-        return self.insert(op).results[0]
 
     def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
         """condition ? yes : no"""
@@ -82,11 +56,6 @@ class ScalarBuilder(IndexBuilder):
         for condition in conditions:
             result = condition if result is None else self.op(arith.AndIOp, result, condition)
         return result
-
-    def inside(self, indices: Sequence[Size], sizes: Sequence[Size]) -> SSAValue | None:
-        """Returns whether 0 <= index < size for every dim, or None for rank 0."""
-        # One unsigned comparison: negative indices are very large.
-        return self.all([self.compare(i, n, "ult") for i, n in zip(indices, sizes, strict=True)])
 
     def cast(self, value: SSAValue, kind: Attribute) -> SSAValue:
         """Converts a number to another type: floats are rounded, integers wrap, i1 is 0 or 1."""
@@ -109,11 +78,41 @@ class ScalarBuilder(IndexBuilder):
         return self.op(arith.ExtUIOp if source.width.data == 1 else arith.ExtSIOp, value, kind)
 
 
+class ScalarBuilder(ValueBuilder):
+    """Builds the body of a structured op."""
+
+    def __init__(self, block: Block):
+        super().__init__(InsertPoint.at_end(block))
+
+    @classmethod
+    def before(cls, op: Operation) -> ScalarBuilder:
+        """Returns a builder in front of an op of the body."""
+        assert op.parent is not None
+        builder = cls(op.parent)
+        builder.point = InsertPoint.before(op)
+        return builder
+
+    def index(self, loop: int) -> SSAValue:
+        """Returns the index of a loop."""
+        return self.insert(linalg.IndexOp(loop)).results[0]
+
+    def extract(self, source: SSAValue, indices: Sequence[Size]) -> SSAValue:
+        """source[indices], with indices clamped to the bounds."""
+        values = [self.value(i) for i in indices]
+        op = tensor.ExtractOp(source, values, element_type(source))
+        return self.insert(op).results[0]
+
+    def inside(self, indices: Sequence[Size], sizes: Sequence[Size]) -> SSAValue | None:
+        """Returns whether 0 <= index < size for every dim, or None for rank 0."""
+        # One unsigned comparison: negative indices are very large.
+        return self.all([self.compare(i, n, "ult") for i, n in zip(indices, sizes, strict=True)])
+
+
 Body = Callable[[ScalarBuilder, list[SSAValue]], Sequence[SSAValue]]
 """Computes the yielded scalars of a structured op from its block arguments."""
 
 
-class TensorBuilder(IndexBuilder):
+class TensorBuilder(ValueBuilder):
     """Builds ops in front of the op that they replace."""
 
     def __init__(self, op: Operation):
