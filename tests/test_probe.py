@@ -114,17 +114,33 @@ def test_sizes_that_disagree_are_refused(target):
             program(x, np.ones(shape, np.float32))
 
 
-def test_a_stencil_that_leaves_its_operand_is_refused():
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_stencil_that_leaves_its_operand_is_refused(target):
     text = """
     func.func @main(%x: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
       %r:2 = probe.pair %x into %o, %o : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
           -> tensor<?xf32>, tensor<?xf32>
       return %r#0 : tensor<?xf32>
     }"""
-    program = irees.compile(text)
+    program = irees.compile(text, target=target)
     np.testing.assert_array_equal(program(np.arange(4.0, dtype="f"), np.zeros(3, "f")), [1, 3, 5])
-    with pytest.raises((ArgumentError, RuntimeTrap), match="the window of"):
-        program(np.arange(4.0, dtype="f"), np.zeros(4, "f"))
+    assert program(np.ones(0, "f"), np.ones(0, "f")).shape == (0,)
+    for size in (4, 5):
+        with pytest.raises((ArgumentError, RuntimeTrap), match="the window of"):
+            program(np.arange(4.0, dtype="f"), np.zeros(size, "f"))
+
+
+@pytest.mark.parametrize("text", [ROWS, ROWS.replace("?x?", "3x4")])
+def test_an_evaluation_has_the_shape_of_the_output(text, monkeypatch):
+    """A wrong shape would be the meaning of the program, and irees bisect would believe it."""
+    program = irees.compile(text, target="reference")
+    x = np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(program(x, x), x)
+    for shape in ((3, 3), (1, 4), (4,)):
+        wrong = staticmethod(lambda op, x, init, shape=shape: [np.ones(shape, np.float32)])
+        monkeypatch.setattr(probe.Rows, "evaluate", wrong)
+        with pytest.raises(PluginError, match="evaluate returns float32 of shape"):
+            irees.compile(text, target="reference")(x, x)
 
 
 def test_in_place_is_safe():

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import ShapedType
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from irees.errors import PluginError
-from irees.interfaces import blamed, model_of
+from irees.interfaces import blamed, model_of, outputs_of
 from irees.interpreters.registry import Prepared, implements_others
 from irees.interpreters.values import MemRef, dtype_of
 
@@ -29,33 +29,47 @@ def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
     evaluate = getattr(model_of(op), "evaluate", None)
     if evaluate is None:
         return None
+    written = [value.type for value in outputs_of(op)] if hasattr(op, "outputs") else []
 
     def prepared(*operands: Any) -> Sequence[Any]:
         arrays = [each.array if isinstance(each, MemRef) else each for each in operands]
         with blamed(op, "evaluate"):
             values = list(evaluate(op, *arrays))
-        targets = operands[len(operands) - len(values) :] if values else ()
-        if op.results or not any(isinstance(each, MemRef) for each in targets):
-            _check(op, values)
+        if not written:
+            _check(op, values, [result.type for result in op.results])
             return values
-        for target, value in zip(targets, values, strict=True):
-            target.array[...] = value
+        targets = operands[len(operands) - len(written) :]
+        outputs = [each.array if isinstance(each, MemRef) else each for each in targets]
+        _check(op, values, written, [output.shape for output in outputs])
+        if op.results:
+            return values
+        for output, value in zip(outputs, values, strict=True):
+            output[...] = value
         return []
 
     return prepared
 
 
-def _check(op: Operation, values: Sequence[Any]) -> None:
-    if len(values) != len(op.results):
+def _check(
+    op: Operation,
+    values: Sequence[Any],
+    kinds: Sequence[Attribute],
+    shapes: Sequence[tuple[int, ...]] = (),
+) -> None:
+    """Raises PluginError for values that are not of these types and, where given, shapes."""
+    if len(values) != len(kinds):
         raise PluginError(
-            f"evaluate returns {len(values)} values, but must return {len(op.results)}", op=op
+            f"evaluate returns {len(values)} values, but must return {len(kinds)}", op=op
         )
-    for value, result in zip(values, op.results, strict=True):
-        array, kind = np.asarray(value), result.type
+    for number, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+        array = np.asarray(value)
         shape = kind.get_shape() if isinstance(kind, ShapedType) else ()
         fits = len(shape) == array.ndim and all(
             n < 0 or n == m for n, m in zip(shape, array.shape, strict=True)
         )
+        found = f"{array.dtype} of shape {array.shape}"
         if not fits or array.dtype != dtype_of(kind):
-            found = f"{array.dtype} of shape {array.shape}"
             raise PluginError(f"evaluate returns {found}, but must return a {kind}", op=op)
+        if shapes and array.shape != shapes[number]:
+            wanted = f"{shapes[number]}, as its output has"
+            raise PluginError(f"evaluate returns {found}, but must return {wanted}", op=op)

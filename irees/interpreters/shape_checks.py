@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from irees.dialects.shape_relations import row_of
-from irees.dialects.sizes import Dim, Relation, Scalar
+from irees.dialects.shape_relations import own_loops, row_of
+from irees.dialects.sizes import Dim, Numbers, Relation, Scalar, Window, evaluate
 from irees.errors import RuntimeTrap
+from irees.interfaces import OWN
 from irees.interpreters.registry import Prepared
 from irees.interpreters.values import array_of
 
 
 def checked(op: Operation, run: Prepared) -> Prepared:
     """
-    Wraps a prepared op with a check of its sizes; windows are checked at their reads.
+    Wraps a prepared op with a check of its sizes; windows are checked at their reads, those of
+    plug-in ops here, since their reads are the plug-in's.
 
     It raises RuntimeTrap with the message of the violated relation.
     """
-    stated = row_of(op) if _is_open(op) else None
-    rows = [r for r in stated(op) if isinstance(r, Relation)] if stated is not None else []
+    stated = row_of(op)
+    if stated is None or (stated is not own_loops and not _is_open(op)):
+        return run
+    rows = list(stated(op))
+    if op.name in OWN or stated is not own_loops:
+        rows = [row for row in rows if isinstance(row, Relation)]
     if not rows:
         return run
     places = {id(value): place for place, value in enumerate(op.operands)}
@@ -34,11 +42,26 @@ def checked(op: Operation, run: Prepared) -> Prepared:
             return int(array if what.at is None else array[what.at])
 
         for row in rows:
-            if not row.holds(leaf):
+            holds = row.holds(leaf) if isinstance(row, Relation) else _is_inside(row, leaf)
+            if not holds:
                 raise RuntimeTrap(row.message, op=op)
         return run(*args)
 
     return run_checked
+
+
+def _is_inside(window: Window, leaf: Callable[[Dim | Scalar], int]) -> bool:
+    """Whether an index is inside in all iterations."""
+    sizes = {loop: evaluate(size, leaf, Numbers()) for loop, size in window.loops.items()}
+    if 0 in sizes.values():
+        return True
+    used = sorted(window.expr.used_dims())
+    grids = np.ogrid[tuple(slice(sizes[loop]) for loop in used)]
+    places: list[Any] = [0] * (max(used, default=-1) + 1)
+    for loop, grid in zip(used, grids, strict=True):
+        places[loop] = grid
+    index = np.asarray(window.expr.eval(places, []))
+    return index.min() >= 0 and index.max() < evaluate(window.extent, leaf, Numbers())
 
 
 def _is_open(op: Operation) -> bool:
