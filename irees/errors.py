@@ -30,6 +30,15 @@ def describe_location(location: Any) -> str | None:
     return None
 
 
+def _place_of(op: Any) -> str | None:
+    """Returns the location of an op, or of the innermost op around it that has one."""
+    while op is not None:
+        if (found := describe_location(getattr(op, "location", None))) is not None:
+            return found
+        op = op.parent_op() if hasattr(op, "parent_op") else None
+    return None
+
+
 class IreesError(Exception):
     """
     The base class of all irees errors.
@@ -47,8 +56,8 @@ class IreesError(Exception):
         self.message = message
         self.hint = hint
         self.op = op if op is None or isinstance(op, str) else str(op.name)
-        if location is None and op is not None and not isinstance(op, str):
-            location = getattr(op, "location", None)
+        if location is None and not isinstance(op, str):
+            location = _place_of(op)
         self.location = describe_location(location)
 
     def _text(self, *prefix: str | None) -> str:

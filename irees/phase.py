@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
 
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.irees import walk_outside_kernels
@@ -21,7 +20,7 @@ from irees.errors import InternalError, IreesError, UnsupportedError, describe_l
 from irees.hooks import NO_HOOKS, Hooks
 from irees.interfaces import model_of
 from irees.remarks import made_progress
-from irees.verification import verify
+from irees.verification import InvalidOp, verify
 
 
 class PassError(InternalError):
@@ -126,8 +125,9 @@ class Phase:
         """Raises InternalError for invalid IR, `fault` for an op of a dialect not in `leaves`."""
         try:
             verify(module)
-        except (VerifyException, ValueError) as error:  # an erased value is a ValueError
-            raise InternalError(f"invalid IR after phase {self.name}: {error}") from error
+        except InvalidOp as error:
+            text = f"invalid IR after phase {self.name}: {error}"
+            raise InternalError(text, op=error.op) from error
         # What a program has in kernels of its own needs no lowering on tensors.
         for op in walk_outside_kernels(module):
             if op.dialect_name() in self.leaves:

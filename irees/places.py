@@ -21,7 +21,6 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import VerifyException
 
 from irees.accelerators import accelerator
 from irees.errors import ArgumentError, IreesError, PluginError
@@ -33,7 +32,7 @@ from irees.plugins import Installed, active, line_of, offered, resolve
 from irees.target import Target
 from irees.transforms import get_all_passes
 from irees.transforms.utils.upstream_passes import OWN
-from irees.verification import verify
+from irees.verification import InvalidOp, verify
 
 
 @dataclass(frozen=True)
@@ -107,18 +106,20 @@ class InsertedPass(ModulePass):
             raise
         except Exception as error:
             fault = error
-        try:
-            if fault is None:
+        if fault is None:
+            try:
                 verify(op)
                 return
+            except InvalidOp as error:
+                fault, text = error, f"left invalid IR: {error}"
+                where: dict[str, Any] = {"op": error.op}
+        else:
             text = f"failed: {type(fault).__name__}: {next(iter(str(fault).splitlines()), '')}"
-        except (VerifyException, ValueError) as error:
-            fault, text = error, f"left invalid IR: {error}"
+            where = {"location": line_of(fault)}
         if is_optional(self.inner):
             raise PassError(self.name, fault) from fault
-        raise PluginError(
-            f"{self.name}, inserted at {self.place}, {text}", location=line_of(fault)
-        ) from fault
+        text = f"{self.name}, inserted at {self.place}, {text}"
+        raise PluginError(text, **where) from fault
 
 
 def with_insertions(
@@ -295,7 +296,7 @@ def _unknown(place: str, phases: Sequence[Phase]) -> ArgumentError:
     passes = [each.name for phase in phases for each in phase.passes]
     known = [*ANCHORS, *(phase.name for phase in phases)]
     near = get_close_matches(name, [*known, *passes], 3) or list(dict.fromkeys(known))
+    places = [each for each in (f"{side}:{one}" for one in near) if each not in LAST]
     return ArgumentError(
-        f"there is no {name!r} in this pipeline",
-        hint=f"use {', '.join(f'{side}:{each}' for each in near)}",
+        f"there is no {name!r} in this pipeline", hint=f"use {', '.join(places or ['before:emit'])}"
     )

@@ -19,8 +19,16 @@ _PLAIN = ("arith.", "math.", "vector.", "memref.load", "memref.store", "memref.p
 """Ops whose validity depends only on attributes and on types of operands and results."""
 
 
+class InvalidOp(VerifyException):
+    """The message of an op that does not verify, on one line, and the op."""
+
+    def __init__(self, error: Exception, op: Operation):
+        super().__init__(" ".join(str(error).split()))
+        self.op = op
+
+
 def verify(module: Operation) -> None:
-    """Raises VerifyException or ValueError for the first invalid op."""
+    """Raises InvalidOp for the first invalid op."""
     verified: set[Hashable] = set()
     for op in module.walk():
         # The last op of a block is always verified, because it must be a terminator.
@@ -29,13 +37,17 @@ def verify(module: Operation) -> None:
             if likeness in verified:
                 continue
             verified.add(likeness)
-        op.verify(verify_nested_ops=False)
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError) as error:  # an erased value is a ValueError
+            raise InvalidOp(error, op) from error
         for region in op.regions:
             block = region.first_block
             if block is None or block is not region.last_block or block.last_op is not None:
                 continue
             if not op.has_trait(NoTerminator):
-                raise VerifyException(f"{op.name} has an empty block that needs a terminator")
+                text = "it has an empty block that needs a terminator"
+                raise InvalidOp(VerifyException(text), op)
 
 
 def verify_made(new: Operation, source: Operation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +139,7 @@ def test_passes_of_a_place_run_in_the_order_given():
             {"after:global-op": "cse"},
             "there is no 'global-op' in this pipeline; use after:global-o",
         ),
+        ({"after:nowhere": "cse"}, "after:dispatch-creation, after:stream, after:codegen"),
         ({"after:canonicalize#9": "cse"}, "there is no 'canonicalize#9'"),
         ({"after:canonicalize#x": "cse"}, "there is no 'canonicalize#x'"),
         ({"after:emit": "cse"}, "kernels are already printed; use before:emit"),
@@ -169,6 +171,8 @@ def test_a_pass_that_fails_is_named_with_its_place(place, how, message):
     assert f"test-fail, inserted at {place}, {message}" in str(caught.value)
     if how == "raise":
         assert "test_insertion.py:" in str(caught.value)
+    else:
+        assert re.match(r".*:\d+:\d+: error: (arith.addf|linalg.\w+): test-fail", str(caught.value))
     program = irees.compile(TEXT, passes={place: OptionalFailPass(how)})
     np.testing.assert_array_equal(program(X, Y), X + Y)
     disabled = irees.compile(TEXT, passes={place: FailPass(how)}, disable_pass=("test-fail",))

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 import irees
 from irees.dialects import all_factories
 from irees.errors import ParseError, UnsupportedError, VerifyError
-from irees.verification import verify
+from irees.verification import InvalidOp, verify
 
 
 def function(*ops: Operation) -> ModuleOp:
@@ -70,7 +70,7 @@ def test_an_erased_value():
     broken = add(other.results[0], one.results[0])
     module = function(one, valid, other, broken, last)
     other.results[0].erase(safe_erase=False)
-    with pytest.raises(ValueError, match=r"[Ee]rased"):
+    with pytest.raises(InvalidOp, match=r"[Ee]rased"):
         verify(module)
 
 
