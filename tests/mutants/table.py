@@ -2064,4 +2064,28 @@ MUTANTS = (
         'if o.op != "placeholder" and is_shared(i, o)',
         ("tests/frontends/test_torch_compile.py",),
     ),
+    Mutant(
+        "A356",
+        "a byte of a bool argument that is neither 0 nor 1 is an index beyond a table",
+        "irees/backends/common/print_memory.py",
+        'f"{text} != 0" if is_bool(op.res.type) else text',
+        "text",
+        ("tests/runtime/test_argument_bytes.py",),
+    ),
+    Mutant(
+        "A357",
+        "lanes of a mask are the bytes of the caller",
+        "irees/backends/common/print_vector.py",
+        'text = f"({text} != {_lane_name(p, kind)}_splat(0))"',
+        'text = f"(-{text})"',
+        ("tests/runtime/test_argument_bytes.py",),
+    ),
+    Mutant(
+        "A358",
+        "numbers of an int4 argument are those of its whole bytes",
+        "irees/transforms/global_opt/store_narrow_types/__init__.py",
+        "        extend_arguments(before)\n",
+        "",
+        ("tests/runtime/test_argument_bytes.py",),
+    ),
 )

@@ -46,11 +46,11 @@ func.func @constants() -> (f8E5M2, tensor<2xf8E4M3FN>, tensor<2xi4>) {
 // Sums of integers are wrapped to their width. An unsigned op masks its operands first.
 // CHECK-LABEL: func.func @integers
 // CHECK-SAME:    (%x: i8 {irees.element = "i4"}, %y: i8 {irees.element = "i4"})
-// CHECK:         %[[SUM:.*]] = arith.addi %x, %y : i8
+// CHECK:         %[[SUM:.*]] = arith.addi %{{.*}}, %{{.*}} : i8
 // CHECK:         %[[UP:.*]] = arith.shli %[[SUM]], %[[FOUR:.*]] : i8
 // CHECK-NEXT:    arith.shrsi %[[UP]], %[[FOUR]] : i8
 // CHECK:         %[[MASK:.*]] = arith.constant 15 : i8
-// CHECK-NEXT:    %[[UNSIGNED:.*]] = arith.andi %x, %[[MASK]] : i8
+// CHECK-NEXT:    %[[UNSIGNED:.*]] = arith.andi %{{.*}}, %[[MASK]] : i8
 // CHECK-NEXT:    arith.uitofp %[[UNSIGNED]] : i8 to f32
 func.func @integers(%x: i4, %y: i4) -> (i4, f32) {
   %s = arith.addi %x, %y : i4
@@ -58,10 +58,22 @@ func.func @integers(%x: i4, %y: i4) -> (i4, f32) {
   return %s, %f : i4, f32
 }
 
+// The byte of a caller may have any bits above those of the number.
+// CHECK-LABEL: func.func @extended
+// CHECK:         linalg.generic
+// CHECK:           %[[UP:.*]] = arith.shli %{{.*}}, %[[SIX:.*]] : i8
+// CHECK-NEXT:      %[[DOWN:.*]] = arith.shrsi %[[UP]], %[[SIX]] : i8
+// CHECK-NEXT:      linalg.yield %[[DOWN]] : i8
+func.func @extended(%x: tensor<?xi2>) -> tensor<?xi2> {
+  return %x : tensor<?xi2>
+}
+
 // A sign-extended integer keeps its order, as an unsigned number, too.
 // CHECK-LABEL: func.func @no_masks
-// CHECK-NEXT:    %[[LESS:.*]] = arith.cmpi ult, %x, %y : i8
-// CHECK-NEXT:    arith.select %[[LESS]], %x, %y : i8
+// CHECK:         %[[X:.*]] = arith.shrsi
+// CHECK:         %[[Y:.*]] = arith.shrsi
+// CHECK-NEXT:    %[[LESS:.*]] = arith.cmpi ult, %[[X]], %[[Y]] : i8
+// CHECK-NEXT:    arith.select %[[LESS]], %[[X]], %[[Y]] : i8
 // CHECK-NEXT:    func.return
 func.func @no_masks(%x: i3, %y: i3) -> i3 {
   %c = arith.cmpi ult, %x, %y : i3

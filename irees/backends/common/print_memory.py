@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
 from irees.backends.common.printer import OK_OR_FAIL, Buffer, Printer, handles, is_literal, times
-from irees.backends.common.types import scalar, size_of
+from irees.backends.common.types import is_bool, scalar, size_of
 from irees.dialects.upstream.memref import PrefetchOp
 from irees.transforms.utils.shapes import constant_value
 
@@ -20,7 +20,8 @@ from irees.transforms.utils.shapes import constant_value
 def _load(p: Printer, op: Operation) -> None:
     assert isinstance(op, memref.LoadOp)
     base = p.buffer(op.memref)
-    p.define(op.res, p.load_element(base, [p.name(i) for i in op.indices]))
+    text = p.load_element(base, [p.name(i) for i in op.indices])
+    p.define(op.res, f"{text} != 0" if is_bool(op.res.type) else text)
 
 
 @handles("memref.store")

@@ -42,8 +42,9 @@ def _vector_load(p: Printer, op: Operation) -> None:
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     text = f"{_lane_name(p, kind)}_load({place})"
     if is_bool(kind.element_type):
+        text = f"({text} != {_lane_name(p, kind)}_splat(0))"
         text = p.expressions.converted(text, MASK_STEPS, lanes(kind))
-        text = f"-IREES_CONVERT({p.expressions.type(kind)}, {text})"
+        text = f"IREES_CONVERT({p.expressions.type(kind)}, {text})"
     p.define(op.result, text)
 
 

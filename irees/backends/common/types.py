@@ -1,7 +1,8 @@
 """
 C types of MLIR types.
 
-i1 is a byte in memory and as a scalar, and a 32-bit mask as a vector lane. bf16 is stored as its
+i1 is a byte in memory and as a scalar, and a 32-bit mask as a vector lane. A load makes it 0 or 1,
+whatever byte a caller passes, since accesses are proved with these bounds. bf16 is stored as its
 bits in uint16_t, index is int64_t. `irees_f16`, `irees_c64` and vectors are native C types or
 C++ structs, as each backend's header defines. Names never come from the program.
 """

@@ -24,7 +24,7 @@ from irees.backends.common.print_memory import (
     upper_operands,
 )
 from irees.backends.common.printer import HANDLERS, Handler, Printer, handles, times
-from irees.backends.common.types import scalar, size_of
+from irees.backends.common.types import is_bool, scalar, size_of
 from irees.backends.cuda.expressions import CudaExpressions
 from irees.backends.cuda.print_boxes import BOXES, MAPS
 from irees.backends.cuda.print_counters import ATOMICS, COUNTERS
@@ -428,7 +428,7 @@ def _load(p: Printer, op: Operation) -> None:
     p.line(f"{c_type} {name};")
     p.line(f"status = IREES_DEVICE_READ(&{name}, {place}, sizeof {name});")
     p.line("if (status) goto done;")
-    p.names[op.res] = name
+    p.names[op.res] = f"({name} != 0)" if is_bool(op.res.type) else name
 
 
 @handles("memref.store", table=HOST)

@@ -17,7 +17,8 @@ Stores narrow floats and odd-width integers in 8- to 64-bit integers, and comput
 
 * Floats of at most 8 bits are stored as their bit pattern (code), one byte each, like ml_dtypes.
   `irees/transforms/utils/narrow_floats.py` converts them. Other ops compute in f32 and round.
-* Integers of 2 to 63 bits without a C type of that size are sign-extended (`narrow_ints.py`).
+* Integers of 2 to 63 bits without a C type of that size are sign-extended (`narrow_ints.py`), those
+  of arguments once more: what numpy holds above the bits of an int4 is arbitrary.
 
 `irees.element` keeps the types of the program's arguments and results for callers. The pass runs
 after all passes that create bodies of structured ops and before all that inspect them: later passes
@@ -47,7 +48,7 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
 )
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -264,6 +265,31 @@ def mark_signature(function: func.FuncOp) -> None:
         mark_elements(function, kind, {i: str(e) for i, e in elements.items() if stored(e)})
 
 
+def extend_arguments(before: dict[SSAValue, Attribute]) -> None:
+    """
+    Sign-extends the integers of an entry's arguments: a caller's byte has any bits above those of
+    the number. ml_dtypes stores -6 of int4 as 0x0A.
+    """
+    for argument, kind in before.items():
+        block, narrow = argument.owner, Narrow.of(element(kind))
+        if narrow is None or not isinstance(block, Block) or block.first_op is None:
+            continue
+        function = block.parent_op()
+        if not isinstance(function, func.FuncOp) or not is_entry(function):
+            continue
+        b, uses = TensorBuilder(block.first_op), list(argument.uses)
+        if isinstance(argument.type, TensorType):
+            init = b.empty(narrow.storage, dims(argument, b))
+            identity = AffineMap.identity(argument.type.get_num_dims())
+            (extended,) = b.compute(
+                [argument], [init], [identity] * 2, lambda s, v, n=narrow: [n.wrapped(v[0], s)]
+            )
+        else:
+            extended = narrow.wrapped(argument, b)
+        for use in uses:
+            use.operation.operands[use.index] = extended
+
+
 @dataclass(frozen=True)
 class StoreNarrowTypesPass(ModulePass):
     """Stores narrow floats and odd-width integers in integers of whole bytes."""
@@ -287,3 +313,4 @@ class StoreNarrowTypesPass(ModulePass):
         touched = [o for o in op.walk() if any(v in before for v in (*o.operands, *o.results))]
         for lowering in [Lowering.of(o, before) for o in touched if o.operands]:
             lowering.lower()
+        extend_arguments(before)

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.narrow_floats import stored
-from irees.transforms.utils.tensors import ScalarBuilder
+from irees.transforms.utils.tensors import ScalarBuilder, ValueBuilder
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Narrow:
         """Mask of the low `width` bits."""
         return (1 << self.width) - 1
 
-    def unsigned(self, value: SSAValue, s: ScalarBuilder) -> SSAValue:
+    def unsigned(self, value: SSAValue, s: ValueBuilder) -> SSAValue:
         """Returns a stored value zero-extended from `width` bits."""
         return s.op(arith.AndIOp, value, s.number(self.mask, self.storage))
 
-    def wrapped(self, value: SSAValue, s: ScalarBuilder) -> SSAValue:
+    def wrapped(self, value: SSAValue, s: ValueBuilder) -> SSAValue:
         """Returns a value sign-extended from its low `width` bits."""
         shift = s.number(self.storage.width.data - self.width, self.storage)
         return s.op(arith.ShRSIOp, s.op(arith.ShLIOp, value, shift), shift)
