@@ -70,8 +70,8 @@ func.func @extended(%x: tensor<?xi2>) -> tensor<?xi2> {
 
 // A sign-extended integer keeps its order, as an unsigned number, too.
 // CHECK-LABEL: func.func @no_masks
-// CHECK:         %[[X:.*]] = arith.shrsi
 // CHECK:         %[[Y:.*]] = arith.shrsi
+// CHECK:         %[[X:.*]] = arith.shrsi
 // CHECK-NEXT:    %[[LESS:.*]] = arith.cmpi ult, %[[X]], %[[Y]] : i8
 // CHECK-NEXT:    arith.select %[[LESS]], %[[X]], %[[Y]] : i8
 // CHECK-NEXT:    func.return
