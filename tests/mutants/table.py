@@ -18,6 +18,7 @@ from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from mutant import Mutant
 
+RAISED_COPIES = "filecheck/transforms/input/raise_buffers.mlir"
 UNUSED = "irees/transforms/utils/unused_results.py"
 UNUSED_TESTS = ("tests/properties/test_unused_results.py",)
 SLICES = "irees/analysis/interface_slices.py"
@@ -2087,5 +2088,13 @@ MUTANTS = (
         "        extend_arguments(before)\n",
         "",
         ("tests/runtime/test_argument_bytes.py",),
+    ),
+    Mutant(
+        "A359",
+        "a memref.copy between buffers of other sizes is a result of another size",
+        "irees/transforms/input/raise_buffers/__init__.py",
+        "if DYNAMIC_INDEX in both and not same_size(*sizes):",
+        "if False:",
+        (RAISED_COPIES,),
     ),
 )

@@ -156,3 +156,16 @@ func.func @only_reads(%a: memref<8xf32>, %b: memref<8xf32>) {
   }
   return
 }
+
+// A copy of another size is refused; only the dim that may differ is compared.
+// CHECK-LABEL: func.func @copy
+// CHECK:         %[[N:.*]] = tensor.dim %x
+// CHECK:         %[[M:.*]] = tensor.dim %y
+// CHECK:         %[[EQUAL:.*]] = arith.cmpi eq, %[[N]], %[[M]] : index
+// CHECK-NEXT:    cf.assert %[[EQUAL]], "dim 0 of operand 0 must equal dim 0 of operand 1 of memref.copy"
+// CHECK-NOT:     cf.assert
+// CHECK:         func.return %x
+func.func @copy(%x: memref<?x4xf32>, %y: memref<?x4xf32>) {
+  memref.copy %x, %y : memref<?x4xf32> to memref<?x4xf32>
+  return
+}

@@ -38,8 +38,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf, tensor
+from xdsl.dialects import arith, cf, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -47,6 +48,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
+    StringAttr,
     TensorType,
     UnitAttr,
     i32,
@@ -71,7 +73,7 @@ from irees.transforms.input.raise_buffers.kernels import (
     needs_memory,
     only_reads,
 )
-from irees.transforms.utils.shapes import dynamic_dims
+from irees.transforms.utils.shapes import dim, dynamic_dims, same_size
 from irees.transforms.utils.structured import asserts
 from irees.transforms.utils.tensors import TensorBuilder
 
@@ -288,12 +290,7 @@ class Raiser:
                 self.write(op.memref, store.results[0], b)
                 Rewriter.erase_op(op)
             case memref.CopyOp():
-                kind = tensor_of(op.destination.type)
-                if not may_be(op.source.type, kind):
-                    raise refused(op)
-                value = b.cast_tensor(self.read(op.source, b), kind)
-                self.write(op.destination, value, b)
-                Rewriter.erase_op(op)
+                self._copy(op, b)
             case memref.DimOp():
                 value = self.read(op.source, b)
                 Rewriter.replace_op(op, tensor.DimOp(value, op.index))
@@ -309,6 +306,21 @@ class Raiser:
                 pass
             case _:
                 self._other(op)
+
+    def _copy(self, op: memref.CopyOp, b: TensorBuilder) -> None:
+        """copy %a, %b  =>  the value of %a becomes that of %b, whose sizes must be equal"""
+        kind = tensor_of(op.destination.type)
+        if not may_be(op.source.type, kind):
+            raise refused(op)
+        source, target = self.read(op.source, b), self.read(op.destination, b)
+        for axis, both in enumerate(zip(tensor_of(op.source.type).get_shape(), kind.get_shape())):
+            sizes = dim(source, axis, b), dim(target, axis, b)
+            if DYNAMIC_INDEX in both and not same_size(*sizes):
+                equal = b.compare(*sizes, "eq")
+                text = f"dim {axis} of operand 0 must equal dim {axis} of operand 1 of {op.name}"
+                b.insert(cf.AssertOp(equal, StringAttr(text)))
+        self.write(op.destination, b.cast_tensor(source, kind), b)
+        Rewriter.erase_op(op)
 
     def _kernel(self, ops: Sequence[Operation]) -> None:
         """
