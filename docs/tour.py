@@ -93,7 +93,7 @@ must wait for the one before it in the same accumulator. The sum starts at -0.0,
 - [irees-vectorize-structured-ops](passes/irees-vectorize-structured-ops.md) writes the inner loops with vectors.
 """,
     "verification": """\
-Each access is proved to be inside its buffer, or guarded by a check that the host runs before the kernel. All accesses of this
+Each access is proved to be inside its buffer, or guarded by a test around it. All accesses of this
 program are proved, so only attributes are added: these counts, and a certificate with the proof of each access, which a program
 apart from the compiler can check. [reliability.md](reliability.md) says what is proved and what is checked.
 """,

@@ -531,7 +531,7 @@ UNRELATED: dict[str, str] = {
     "tensor.splat": ALLOCATED,
     "tensor.generate": ALLOCATED,
     "tensor.extract": CLAMPED,
-    "tensor.insert": "a store outside traps",
+    "tensor.insert": "a store outside is left out",
     "tensor.from_elements": "its result is static",
     "tensor.rank": "it reads no element",
     "iree_linalg_ext.map_load": CLAMPED,

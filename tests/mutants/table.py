@@ -2097,4 +2097,12 @@ MUTANTS = (
         "if False:",
         (RAISED_COPIES,),
     ),
+    Mutant(
+        "A360",
+        "a transfer with a mask moves the lanes that are off",
+        "irees/transforms/input/legalize_kernels.py",
+        "inside = b.insert(arith.AndIOp(inside, on)).results[0]",
+        "pass",
+        ("filecheck/transforms/input/legalize_kernels.mlir",),
+    ),
 )

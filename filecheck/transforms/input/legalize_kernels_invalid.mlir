@@ -36,3 +36,29 @@ func.func @sizes(%a: memref<?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+func.func @mask(%a: memref<8xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %v = vector.load %a[%c0] : memref<8xf32>, vector<4xf32>
+  // expected-error @+1 {{this mask is not supported in a kernel}}
+  %m = vector.create_mask %n, %n : vector<2x4xi1>
+  %r = vector.extract %m[0] : vector<4xi1> from vector<2x4xi1>
+  vector.maskedstore %a[%c0], %r, %v : memref<8xf32>, vector<4xi1>, vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @part(%a: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %v = vector.load %a[%c0] : memref<8xf32>, vector<8xf32>
+  %w = vector.broadcast %v : vector<8xf32> to vector<4x8xf32>
+  // expected-error @+1 {{this slice is not supported in a kernel}}
+  %x = vector.extract_strided_slice %w {offsets = [1], sizes = [1], strides = [1]}
+      : vector<4x8xf32> to vector<1x8xf32>
+  %y = vector.extract %x[0] : vector<8xf32> from vector<1x8xf32>
+  vector.store %y, %a[%c0] : memref<8xf32>, vector<8xf32>
+  return
+}

@@ -5,9 +5,11 @@ Rewrites what code generation does not have, in kernels of the program's own.
   =>
     %v = scf.if %i + 8 <= %n { vector.load %b[%i] } else { the elements inside, one by one }
 
-A kernel runs loops with atomic updates in order, so an update is a load, an operation and a store.
-A reshape of a contiguous buffer is a `memref.reinterpret_cast`. Arithmetic on vectors of f16 and
-bf16 is done in f32, and rounded after each op; on a GPU, lane by lane. MLIR:
+A mask of one dim is a comparison with `vector.step`, and a transfer with a mask moves lane by lane.
+A slice of a vector is a shuffle. A kernel runs loops with atomic updates in order, so an update is
+a load, an operation and a store. A reshape of a contiguous buffer is a `memref.reinterpret_cast`.
+Arithmetic on vectors of f16 and bf16 is done in f32, and rounded after each op; on a GPU, lane by
+lane. MLIR:
 `convert-vector-to-scf`, `expand-strided-metadata`, `arith-emulate-unsupported-floats`.
 """
 
@@ -20,11 +22,15 @@ from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
     BoolAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    IndexType,
     MemRefType,
     ModuleOp,
     NoneAttr,
     VectorType,
+    i1,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -35,6 +41,12 @@ from irees.dialects.irees import KernelOp
 from irees.dialects.irees_target import target_of
 from irees.dialects.result_sizes import result_size
 from irees.dialects.sizes import Dim, Scalar, evaluate
+from irees.dialects.upstream.vector.shapes import (
+    ConstantMaskOp,
+    ExtractStridedSliceOp,
+    InsertStridedSliceOp,
+    StepOp,
+)
 from irees.errors import UnsupportedError
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.halves import computes_halves, widen
@@ -72,12 +84,18 @@ def lower_transfer(op: vector.TransferReadOp | vector.TransferWriteOp) -> None:
     """transfer  =>  vector load or store, if it is inside; else the elements that are"""
     b = IndexBuilder(InsertPoint.before(op))
     lanes, inside = _lanes_of(op), all(flag == BoolAttr.from_bool(True) for flag in op.in_bounds)
-    if inside:
+    if inside and op.mask is None:
         new = _whole(op)
         new.location = op.location
         Rewriter.replace_op(op, new)
         return
     size = b.value(buffer_dim(op.source, len(op.indices) - 1, b))
+    if op.mask is not None:
+        value = None if isinstance(op, vector.TransferWriteOp) else _filled(op, b)
+        for lane in range(lanes):
+            value = _lane(op, lane, size, value, b)
+        Rewriter.replace_op(op, [], [] if value is None else [value])
+        return
     end = b.value(b.add(op.indices[-1], lanes))
     fits = b.insert(arith.CmpiOp(end, size, "sle")).results[0]
     whole, parts = Block(), Block()
@@ -103,9 +121,8 @@ def _lanes_of(op: vector.TransferReadOp | vector.TransferWriteOp) -> int:
         or len(kind.get_shape()) != 1
         or not rank
         or op.permutation_map.data != AffineMap.minor_identity(rank, 1)
-        or op.mask is not None
     ):
-        hint = "transfer a vector of one dim, along the last dim, without a mask"
+        hint = "transfer a vector of one dim, along the last dim"
         raise UnsupportedError("this transfer is not supported in a kernel", op=op, hint=hint)
     return kind.get_shape()[0]
 
@@ -134,6 +151,9 @@ def _lane(
     """Transfers one lane if its element is inside; returns the vector read so far."""
     place = b.value(b.add(op.indices[-1], lane))
     inside = b.insert(arith.CmpiOp(place, size, "slt")).results[0]
+    if op.mask is not None:
+        on = b.insert(vector.ExtractOp(op.mask, [lane], i1)).results[0]
+        inside = b.insert(arith.AndIOp(inside, on)).results[0]
     places, then = [*op.indices[:-1], place], Block()
     at = IndexBuilder(InsertPoint.at_end(then))
     if isinstance(op, vector.TransferWriteOp):
@@ -198,11 +218,52 @@ def by_lane(op: Operation) -> None:
     Rewriter.replace_op(op, [], [value])
 
 
+def lower_mask(op: vector.CreateMaskOp | ConstantMaskOp) -> None:
+    """create_mask %n  =>  step < %n;  constant_mask [n]  =>  a constant"""
+    kind, b = op.results[0].type, IndexBuilder(InsertPoint.before(op))
+    assert isinstance(kind, VectorType)
+    if len(kind.get_shape()) != 1:
+        hint = "use a mask of one dim"
+        raise UnsupportedError("this mask is not supported in a kernel", op=op, hint=hint)
+    lanes = kind.get_shape()[0]
+    if isinstance(op, ConstantMaskOp):
+        (count,) = op.mask_dim_sizes.get_values()
+        numbers = [lane < count for lane in range(lanes)]
+        constant = arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, numbers))
+        Rewriter.replace_op(op, constant)
+        return
+    steps = b.insert(StepOp(VectorType(IndexType(), [lanes]))).results[0]
+    bound = b.insert(vector.BroadcastOp(op.mask_dim_sizes[0], steps.type)).results[0]
+    Rewriter.replace_op(op, arith.CmpiOp(steps, bound, "slt"))
+
+
+def lower_part(op: ExtractStridedSliceOp | InsertStridedSliceOp) -> None:
+    """extract_strided_slice, insert_strided_slice of one dim  =>  shuffle"""
+    kind = op.result.type
+    assert isinstance(kind, VectorType)
+    if len(kind.get_shape()) != 1:
+        hint = "use vectors of one dim"
+        raise UnsupportedError("this slice is not supported in a kernel", op=op, hint=hint)
+    first, count = op.offsets.data[0].value.data, op.source.type.get_shape()[0]
+    if isinstance(op, ExtractStridedSliceOp):
+        picked, other = range(first, first + kind.get_shape()[0]), op.source
+    else:
+        # The lanes of `dest` follow those of the source.
+        picked, other = [count + lane for lane in range(kind.get_shape()[0])], op.dest
+        picked[first : first + count] = range(count)
+    lanes = DenseArrayBase.from_list(i64, list(picked))
+    Rewriter.replace_op(op, vector.ShuffleOp(op.source, other, lanes, result_type=kind))
+
+
 def legalize(op: Operation, *, on_gpu: bool) -> None:
     """Rewrites an op of a kernel. Raises UnsupportedError for one that has no other form."""
     match op:
         case vector.TransferReadOp() | vector.TransferWriteOp():
             lower_transfer(op)
+        case vector.CreateMaskOp() | ConstantMaskOp():
+            lower_mask(op)
+        case ExtractStridedSliceOp() | InsertStridedSliceOp():
+            lower_part(op)
         case memref.AtomicRMWOp():
             lower_atomic(op)
         case memref.ExpandShapeOp() | memref.CollapseShapeOp():

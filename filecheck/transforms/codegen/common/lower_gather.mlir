@@ -36,7 +36,9 @@ func.func @known_mask(%m: memref<?xf32>, %j: index, %x: vector<3xindex>, %p: vec
 // CHECK:         %[[A:.*]] = arith.addi %j, %n : index
 // CHECK-NEXT:    %{{.*}} = vector.load %m[%[[A]]] : memref<?xf32>, vector<4xf32>
 // CHECK:         %[[B:.*]] = arith.addi %j, %n : index
-// CHECK-NEXT:    %{{.*}} = vector.maskedload %m[%[[B]]], %k, %p : memref<?xf32>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+// CHECK-NEXT:    %[[ON:.*]] = vector.extract %k[0] : i1 from vector<4xi1>
+// CHECK-NEXT:    scf.if %[[ON]]
+// CHECK-NEXT:      memref.load %m[%[[B]]] : memref<?xf32>
 func.func @neighbours(%m: memref<?xf32>, %j: index, %n: index, %k: vector<4xi1>, %p: vector<4xf32>) -> (vector<4xf32>, vector<4xf32>) {
   %s = vector.step : vector<4xindex>
   %b = vector.broadcast %n : index to vector<4xindex>
@@ -87,4 +89,32 @@ func.func @none(%m: memref<?xf32>, %j: index, %x: vector<4xi32>, %p: vector<4xf3
 func.func @no_tensor(%m: tensor<?xf32>, %j: index, %x: vector<4xi32>, %k: vector<4xi1>, %p: vector<4xf32>) -> vector<4xf32> {
   %r = vector.gather %m[%j] [%x], %k, %p : tensor<?xf32>, vector<4xi32>, vector<4xi1>, vector<4xf32> into vector<4xf32>
   return %r : vector<4xf32>
+}
+
+// A scatter stores the lanes that are on, in their order.
+// CHECK-LABEL: func.func @scatter
+// CHECK-NEXT:    %[[ON:.*]] = vector.extract %k[0] : i1 from vector<2xi1>
+// CHECK-NEXT:    scf.if %[[ON]] {
+// CHECK-NEXT:      %[[STEP:.*]] = vector.extract %x[0] : i32 from vector<2xi32>
+// CHECK-NEXT:      %[[I:.*]] = arith.index_cast %[[STEP]] : i32 to index
+// CHECK-NEXT:      %[[AT:.*]] = arith.addi %j, %[[I]] : index
+// CHECK-NEXT:      %[[E:.*]] = vector.extract %v[0] : f32 from vector<2xf32>
+// CHECK-NEXT:      memref.store %[[E]], %m[%[[AT]]] : memref<?xf32>
+func.func @scatter(%m: memref<?xf32>, %j: index, %x: vector<2xi32>, %k: vector<2xi1>, %v: vector<2xf32>) {
+  vector.scatter %m[%j] [%x], %k, %v : memref<?xf32>, vector<2xi32>, vector<2xi1>, vector<2xf32>
+  return
+}
+
+// Of a constant mask, nothing is tested.
+// CHECK-LABEL: func.func @masked
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-NEXT:    %[[AT:.*]] = arith.addi %j, %[[ONE]] : index
+// CHECK-NEXT:    %[[E:.*]] = memref.load %m[%[[AT]]] : memref<?xf32>
+// CHECK-NEXT:    %[[V:.*]] = vector.insert %[[E]], %p [1] : f32 into vector<2xf32>
+// CHECK-NEXT:    func.return %[[V]]
+func.func @masked(%m: memref<?xf32>, %j: index, %p: vector<2xf32>) -> vector<2xf32> {
+  %k = arith.constant dense<[false, true]> : vector<2xi1>
+  %v = vector.maskedload %m[%j], %k, %p : memref<?xf32>, vector<2xi1>, vector<2xf32> into vector<2xf32>
+  return %v : vector<2xf32>
 }

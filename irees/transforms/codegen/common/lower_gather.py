@@ -1,5 +1,6 @@
 """
-Lowers gathers to contiguous loads, broadcasts of one element, or loads lane by lane.
+Lowers gathers to contiguous loads, broadcasts of one element, or loads lane by lane, and scatters,
+masked loads and masked stores lane by lane.
 
     %r = vector.gather %m[%i, %j] [%x], %mask, %p
   =>                                                  // lane 0 of a dynamic mask
@@ -13,8 +14,8 @@ Lowers gathers to contiguous loads, broadcasts of one element, or loads lane by 
     }
 
 The defining op of the index vector selects the form. A counting constant, `vector.step`, or the sum
-of one and a broadcast is a contiguous row (`vector.load`, or `vector.maskedload`); a broadcast is
-one element; anything else is loaded lane by lane. If the mask is known to be all true, nothing is
+of one and a broadcast is a contiguous row (`vector.load`); a broadcast is one element; anything
+else, and a row with a mask, is loaded lane by lane. If the mask is known to be all true, nothing is
 tested; if it is all false, the result is the pass-through. Inactive lanes are never loaded, not
 even speculatively, so their indices may be out of bounds. Gathers of higher rank are unrolled into
 rows first.
@@ -41,7 +42,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.dialects.upstream.vector.shapes import GatherOp
+from irees.dialects.upstream.vector.shapes import GatherOp, ScatterOp
 from irees.remarks import remark
 from irees.transforms.utils.lanes import unit_stride
 from irees.transforms.utils.shapes import IndexBuilder, Size
@@ -217,9 +218,63 @@ class Lowering:
         return self.at.insert(op).results[0]
 
 
+Masked = vector.MaskedLoadOp | vector.MaskedStoreOp | ScatterOp
+
+
+def lower_masked(op: Masked) -> None:
+    """maskedload, maskedstore, scatter  =>  a load or store of each lane whose mask is true"""
+    b, known = IndexBuilder(InsertPoint.before(op)), mask_of(op.mask)
+    loaded = op.pass_thru if isinstance(op, vector.MaskedLoadOp) else None
+    assert isinstance(op.mask.type, VectorType)
+    for lane in range(op.mask.type.get_shape()[0]):
+        if known is not None and not known[lane]:
+            continue
+        if known is not None:
+            loaded = _moved(op, lane, loaded, b)
+            continue
+        on = b.insert(vector.ExtractOp(op.mask, [lane], i1)).results[0]
+        yes, kinds = Block(), [] if loaded is None else [loaded.type]
+        no = Block([scf.YieldOp(*([] if loaded is None else [loaded]))])
+        new = _moved(op, lane, loaded, IndexBuilder(InsertPoint.at_end(yes)))
+        yes.add_op(scf.YieldOp(*([] if new is None else [new])))
+        branch = scf.IfOp(on, kinds, Region(yes), Region(no) if kinds else Region())
+        branch.location = op.location
+        results = b.insert(branch).results
+        loaded = results[0] if results else None
+    Rewriter.replace_op(op, [], [] if loaded is None else [loaded])
+
+
+def _moved(op: Masked, lane: int, loaded: SSAValue | None, at: IndexBuilder) -> SSAValue | None:
+    """Loads a lane into the vector loaded so far, or stores it."""
+    if isinstance(op, ScatterOp):
+        assert isinstance(op.index_vec.type, VectorType)
+        kind = op.index_vec.type.element_type
+        step: Size = at.insert(vector.ExtractOp(op.index_vec, [lane], kind)).results[0]
+        if not isinstance(kind, IndexType):
+            step = at.insert(arith.IndexCastOp(step, IndexType())).results[0]
+        *outer, last = op.offsets
+    else:
+        step, (*outer, last) = lane, op.indices
+    places = [*outer, at.value(at.add(last, step))]
+    if loaded is not None:
+        element = at.insert(memref.LoadOp.get(op.base, places)).results[0]
+        return at.insert(vector.InsertOp(element, loaded, [lane])).results[0]
+    assert not isinstance(op, vector.MaskedLoadOp)
+    value = op.value_to_store
+    assert isinstance(value.type, VectorType)
+    element = at.insert(vector.ExtractOp(value, [lane], value.type.element_type)).results[0]
+    at.insert(memref.StoreOp.get(element, op.base, places))
+    return None
+
+
+def _has_places(op: Masked) -> bool:
+    """Whether an op moves along a dim."""
+    return bool(op.offsets if isinstance(op, ScatterOp) else op.indices)
+
+
 @dataclass(frozen=True)
 class LowerGatherPass(ModulePass):
-    """Lowers gathers to contiguous loads, broadcasts, or loads lane by lane."""
+    """Lowers gathers, scatters, and masked loads and stores."""
 
     name = "irees-lower-gather"
 
@@ -229,3 +284,6 @@ class LowerGatherPass(ModulePass):
                 remark("missed", self.name, inner, "not a gather from a buffer along one dim")
                 continue
             Rewriter.replace_op(inner, [], [Lowering(inner).run()])
+        for inner in [o for o in op.walk() if isinstance(o, Masked)]:
+            if isinstance(inner.base.type, MemRefType) and _has_places(inner):
+                lower_masked(inner)
