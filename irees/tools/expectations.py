@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irees.errors import ArgumentError
+from irees.errors import ArgumentError, IreesError
 from irees.options import Options
 from irees.runtime.arguments import zeros_or_random
 from irees.tools.common import UsageError
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from irees.testing.reducing import Case, Interesting
 
 SEED = 0
+EXAMPLES = 4
+"""Bound of the integers that are made up for arguments."""
 SHARES = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """Tolerance by element type: the allowed difference as a fraction of the largest element."""
 REFEREES = ("reference", "opt0")
@@ -295,7 +297,7 @@ def case_of(module: Any, arguments: argparse.Namespace, expectation: Expectation
     if stored and len(stored) != count:
         text = f"{name} has {count} results, but --expected-output is given {len(stored)} times"
         raise UsageError(text, hint="use (ignored) for a result that may be anything")
-    inputs = given or example_inputs(name, function.arguments)
+    inputs = given or _examples(module, name, function.arguments)
     for spec, value in zip(function.arguments, inputs, strict=True):
         if spec is not None:
             spec.checked(value)
@@ -319,9 +321,41 @@ def _function_of(module: Any, arguments: argparse.Namespace) -> tuple[str, Any]:
 
 
 def example_inputs(name: str, specs: Sequence[Any]) -> list[Any]:
-    """Returns random values for arguments. Raises ArgumentError for one of another type."""
+    """
+    Returns random values for arguments; integers are small and positive, since most are sizes and
+    indices. Raises ArgumentError for an argument of another type, or of a dynamic size.
+    """
     random = np.random.default_rng(SEED)
     for number, spec in enumerate(specs):
         if spec is None:
             raise ArgumentError(f"argument {number} of {name} is neither a tensor nor a number")
-    return [zeros_or_random(spec, random) for spec in specs]
+    return [_example(spec, random) for spec in specs]
+
+
+def _example(spec: Any, random: np.random.Generator) -> Any:
+    value = np.asarray(zeros_or_random(spec, random), spec.dtype)
+    if has_integers(spec):
+        # In a tensor, zeros that are indices stay likely.
+        value = random.integers(0 if spec.shape else 1, EXAMPLES, value.shape).astype(spec.dtype)
+    elif not spec.is_tensor:
+        value = random.standard_normal(()).astype(spec.dtype)
+    return value if spec.is_tensor else value[()].item()
+
+
+def has_integers(spec: Any) -> bool:
+    """Whether an argument is an integer or has integer elements."""
+    return spec is not None and spec.dtype.name.startswith(("int", "uint", "bool"))
+
+
+def _examples(module: Any, name: str, specs: Sequence[Any]) -> list[Any]:
+    """Returns random arguments with which the program runs; integers are 0 where it does not."""
+    from irees.testing.bisecting import interpreted
+
+    inputs = example_inputs(name, specs)
+    if any(map(has_integers, specs)):
+        try:
+            interpreted(module.clone(), name, inputs)
+        except IreesError:
+            zeros = [np.zeros_like(v) if has_integers(s) else v for s, v in zip(specs, inputs)]
+            return [z if s.is_tensor else np.asarray(z).item() for s, z in zip(specs, zeros)]
+    return inputs

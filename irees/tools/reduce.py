@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import tempfile
 from dataclasses import fields
@@ -101,7 +102,7 @@ def text_of(case: Any, options: Options, path: Path | None) -> str:
 
 
 def _flags(options: Options) -> list[str]:
-    """Returns the flags of the options that are numbers, words or names, and not the default's."""
+    """Returns the flags of the options that are not the default's."""
     found: list[str] = []
     for option in fields(options):
         value = getattr(options, option.name)
@@ -110,10 +111,14 @@ def _flags(options: Options) -> list[str]:
             continue
         if isinstance(value, bool):
             found.append(flag)
+        elif option.name in ("limits", "devices"):
+            found += [f"{flag}='{name}={each}'" for name, each in json.loads(value).items()]
         elif isinstance(value, str | int):
             found.append(f"{flag}='{value}'" if option.name != "tuning" else "--tuning=FILE")
         elif option.name in ("disable_pass", "plugins"):
             found.append(f"{flag}={','.join(value)}")
+        elif option.name == "passes":
+            found += [f"{flag}='{each.place}={each.spec}'" for each in value]
     return found
 
 

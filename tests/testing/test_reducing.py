@@ -12,6 +12,7 @@ from clock import at_most
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 
 from irees.frontends.mlir import import_mlir
 from irees.interpreters import Interpreter
@@ -129,6 +130,52 @@ def test_a_wrong_pass(name, monkeypatch, tmp_path, capsys):
     capsys.readouterr()
     assert main(["bisect", str(out), "--function=main", *words]) == 0
     assert f"wrong after {name}" in capsys.readouterr().out
+
+
+INTEGERS = """
+func.func @main(%x: tensor<4xi32>, %n: i32, %t: tensor<2xf32>, %s: f32) -> (tensor<4xi32>, f32, f32) {
+  %e = tensor.empty() : tensor<4xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<4xi32>) outs(%e : tensor<4xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %q = arith.muli %a, %n : i32
+    linalg.yield %q : i32
+  } -> tensor<4xi32>
+  %i = arith.index_cast %n : i32 to index
+  %v = tensor.extract %t[%i] : tensor<2xf32>
+  %m = arith.mulf %s, %s : f32
+  return %r, %v, %m : tensor<4xi32>, f32, f32
+}"""
+
+
+@pytest.mark.parametrize("kind", [arith.MuliOp, arith.MulfOp])
+def test_the_values_of_an_argument_that_is_not_given_are_not_zero(kind, monkeypatch, tmp_path):
+    """Of zeros, a sum or a difference is what the product is."""
+
+    def add(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [o for o in op.walk() if isinstance(o, kind)]:
+            total = arith.AddfOp if kind is arith.MulfOp else arith.SubiOp
+            Rewriter.replace_op(inner, total(inner.lhs, inner.rhs))
+
+    path = tmp_path / "x.mlir"
+    path.write_text(INTEGERS)
+    planted(monkeypatch, "irees-erase-unused-results", add)
+    assert main(["bisect", str(path)]) == 0
+
+
+def test_a_program_that_traps_is_called_with_zeros(tmp_path, capsys):
+    path = tmp_path / "x.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
+      %c0 = arith.constant 0 : index
+      %z = arith.constant 0 : i32
+      %n = tensor.extract %x[%c0] : tensor<4xi32>
+      %ok = arith.cmpi eq, %n, %z : i32
+      cf.assert %ok, "must be zero"
+      return %x : tensor<4xi32>
+    }""")
+    assert main(["bisect", str(path)]) == 1
+    assert "nothing to find" in capsys.readouterr().out
 
 
 def test_a_command_decides(tmp_path):
@@ -265,9 +312,19 @@ def test_the_call_of_a_case_has_the_bits_of_its_inputs(tmp_path):
     inputs += [np.arange(3000, dtype=np.float32) / 3, third.astype(ml_dtypes.bfloat16)]
     case = Case(import_mlir("func.func @main() { return }"), "main", tuple(inputs))
     path = tmp_path / "small.mlir"
-    text = text_of(case, Options(fp="strict", disable_pass=("irees-cse-x",)), path)
-    words = shlex.split(text.splitlines()[0])
-    assert words[-2:] == ["--fp=strict", "--disable-pass=irees-cse-x"]
+    options = Options(
+        fp="strict",
+        disable_pass=("irees-cse-x",),
+        limits={"ops": 5000000},
+        passes={"after:structured": ["cse", "acme-x{n=2}"]},
+    )
+    words = shlex.split(text_of(case, options, path).splitlines()[0])
+    flags = ["--fp=strict", "--disable-pass=irees-cse-x", "--limit=ops=5000000"]
+    assert words[-5:] == [
+        *flags,
+        "--insert=after:structured=cse",
+        "--insert=after:structured=acme-x{n=2}",
+    ]
     given_values = [w.removeprefix("--input=") for w in words if w.startswith("--input=")]
     values = [parse_values(w.replace("=@", f"=@{tmp_path}/"))[0] for w in given_values]
     for value, given in zip(values, inputs, strict=True):

@@ -84,7 +84,9 @@ def import_opened(
             raise
         except XdslParseError as error:
             place = source.name if parser is None else parser.place(_offset(parser, error))
-            raise ParseError(_first_line(error.msg), location=place) from None
+            raise ParseError(
+                _first_line(error.msg), location=place, hint=_way_out(error.msg)
+            ) from None
         except VerifyException as error:
             raise ParseError(
                 _first_line(str(error)), location=_place(parser, source.name)
@@ -107,6 +109,12 @@ def import_opened(
         if verify:
             verify_module(module, parser.copied)
     return module
+
+
+def _way_out(message: str) -> str | None:
+    """Returns the hint for a parse error, None if there is none."""
+    found = re.match(r"Operation (\S+) does not have a custom format", message)
+    return None if found is None else f'write it in generic form: "{found[1]}"(...) : (...) -> ...'
 
 
 def _place(parser: ImportParser | None, name: str) -> str:
