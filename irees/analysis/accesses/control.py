@@ -134,6 +134,22 @@ def _last_conditions(walk: Walk, op: scf.ForOp, trips: Polynomial) -> None:
         walk.conditions[op.results[at]] = Every(parts)
 
 
+def _stride(walk: Walk, low: Polynomial, high: Polynomial, step: Polynomial | None) -> int | None:
+    """Returns the step of a loop if it is a positive constant and the bounds do not wrap."""
+    by = None if step is None else step.constant
+    if by is None or by < 1 or not walk.prover.fits(high) or not walk.prover.fits(low):
+        return None
+    return by
+
+
+def _iteration(walk: Walk, low: Polynomial, high: Polynomial, by: int) -> Polynomial:
+    """Returns the number of an iteration of a loop with these bounds and this step."""
+    most = walk.space.high(high - low - 1)
+    place = walk.space.fresh("place", 0, None if most is None else max(0, most // by))
+    walk.space.newest_of(place).facts = [(high - 1 - low - place * by).tightened()]
+    return place
+
+
 def for_all(walk: Walk, op: Operation) -> None:
     """scf.forall"""
     assert isinstance(op, ForallOp)
@@ -146,14 +162,12 @@ def for_all(walk: Walk, op: Operation) -> None:
     for arg, low, high, step in zip(block.args, lows, highs, steps, strict=False):
         assert low is not None
         assert high is not None
-        by = step.constant if step is not None else None
-        if by is None or by < 1 or not walk.prover.fits(high) or not walk.prover.fits(low):
+        by = _stride(walk, low, high, step)
+        if by is None:
             walk.polynomials[arg] = places[arg] = walk.arithmetic.opaque("place")
             continue
-        most = walk.space.high(high - low - 1)
-        place = walk.space.fresh("place", 0, None if most is None else max(0, most // by))
-        walk.space.newest_of(place).facts = [(high - 1 - low - place * by).tightened()]
-        walk.polynomials[arg], places[arg] = low + place * by, place
+        places[arg] = place = _iteration(walk, low, high, by)
+        walk.polynomials[arg] = low + place * by
         runs += walk.space.consequences(high - low - 1)
     with walk.space.assuming(runs):
         for arg, low in zip(block.args, lows, strict=False):

@@ -19,7 +19,7 @@ Monomial = tuple[int, ...]
 class Polynomial:
     """A sum of products of variables. Immutable."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "_newest", "terms")
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
@@ -60,7 +60,11 @@ class Polynomial:
 
     def newest(self) -> int:
         """Returns the variable with the largest number, or -1."""
-        return max((m[-1] for m in self.terms if m), default=-1)
+        try:
+            return self._newest
+        except AttributeError:
+            self._newest = max((m[-1] for m in self.terms if m), default=-1)
+            return self._newest
 
     def variables(self) -> set[int]:
         """Returns all variables."""

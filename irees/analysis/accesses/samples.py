@@ -177,15 +177,43 @@ class Sampler:
         variable = self.space.variables[number]
         low, high = variable.low, variable.high
         for fact in (*variable.facts, *self._scoped(number)):
-            factor, rest = fact.coefficient_of(number)
-            slope, at_0 = self._value(factor, values, sample), self._value(rest, values, sample)
-            if slope is None or at_0 is None or (slope == 0 and at_0 < 0):
+            line = self._line(fact, number, values, sample)
+            if line is None:
+                return None
+            slope, at_0 = line
+            if slope == 0 and at_0 < 0:
                 return None
             if slope > 0:
                 low = -(at_0 // slope) if low is None else max(low, -(at_0 // slope))
             elif slope < 0:
                 high = at_0 // -slope if high is None else min(high, at_0 // -slope)
         return None if low is not None and high is not None and low > high else (low, high)
+
+    def _line(
+        self, fact: Polynomial, number: int, values: Values, sample: int
+    ) -> tuple[int, int] | None:
+        """
+        Returns the slope of a fact in a variable, and its value at 0; None if it is not linear or
+        another variable has no value. As `coefficient_of` does, without its polynomials.
+        """
+        slope = at_0 = 0
+        for monomial, coefficient in fact.terms.items():
+            here = False
+            for variable in monomial:
+                if variable == number and not here:
+                    here = True
+                    continue
+                if variable not in values:
+                    self._choose_with_older(variable, values, sample)
+                value = values[variable]
+                if value is None:
+                    return None
+                coefficient *= value
+            if here:
+                slope += coefficient
+            else:
+                at_0 += coefficient
+        return slope, at_0
 
     def _may_hold(self, condition: Condition, values: Values, sample: int) -> bool:
         """Whether a condition holds in a sample; opaque conditions may."""
