@@ -88,10 +88,12 @@ class Polynomial:
         return Polynomial(terms)
 
     def __mul__(self, other: Polynomial | int) -> Polynomial:
-        if isinstance(other, int):
-            return Polynomial({m: c * other for m, c in self.terms.items()} if other else {})
-        if (number := other.constant) is not None:
-            return self * number
+        number = other if isinstance(other, int) else other.constant
+        if number == 1:
+            return self
+        if number is not None:
+            return Polynomial({m: c * number for m, c in self.terms.items()} if number else {})
+        assert isinstance(other, Polynomial)
         terms: dict[Monomial, int] = {}
         for m, c in self.terms.items():
             for n, d in other.terms.items():
@@ -100,10 +102,18 @@ class Polynomial:
         return Polynomial({m: c for m, c in terms.items() if c})
 
     def __neg__(self) -> Polynomial:
-        return self * -1
+        return Polynomial({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Polynomial | int) -> Polynomial:
-        return self + (-other)
+        terms = dict(self.terms)
+        items = other.terms.items() if isinstance(other, Polynomial) else (((), other),)
+        for monomial, coefficient in items:
+            total = terms.get(monomial, 0) - coefficient
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+        return Polynomial(terms)
 
     def coefficient_of(self, variable: int) -> tuple[Polynomial, Polynomial]:
         """Returns (a, b) with self = a · variable + b, without the variable in b."""

@@ -414,13 +414,15 @@ class Prover:
         split: frozenset[int],
     ) -> Step | None:
         n, m = factors
-        positive = self._search(n - 1, split)
+        multiple = n.constant
+        positive = LOW if multiple is not None and multiple > 0 else self._search(n - 1, split)
         if positive is None:
             return None
         natural = LOW if self.space.is_nonnegative(m) else self._search(m, split)
         if natural is None:
             return None
-        then = self._search(goal * n + (n - 1) - m * fact, split)
+        scaled = goal if multiple == 1 else goal * n + (n - 1)
+        then = self._search(scaled - m * fact, split)
         # n >= 1 needs a proof if n is symbolic, m >= 0 if only a scoped fact implies it.
         more = () if positive is LOW else (positive,)
         more = more if natural is LOW else (positive, natural)

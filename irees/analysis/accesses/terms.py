@@ -198,7 +198,11 @@ class Space:
         """Returns a lower bound of a polynomial by interval arithmetic, or None."""
         total = 0
         for monomial, coefficient in polynomial.terms.items():
-            low, high = self.interval(monomial)
+            if len(monomial) == 1:
+                variable = self.variables[monomial[0]]
+                low, high = variable.low, variable.high
+            else:
+                low, high = self.interval(monomial)
             end = low if coefficient > 0 else high
             if end is None:
                 return None
