@@ -273,3 +273,34 @@ def test_a_mutable_global_is_a_tensor_or_a_number():
 def test_affine_yield_ends_a_loop():
     with pytest.raises(VerifyError, match="expects parent op to be one of"):
         irees.compile("func.func @main(%x: f32) -> f32 { affine.yield %x : f32 }")
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu", "cuda-emulated"])
+@pytest.mark.parametrize(
+    ("kind", "assumed", "right", "wrong"),
+    [
+        ("index", "umin = 2, umax = 9", (2, 9), (1, 10, -1)),
+        ("i64", "udiv = 8", (0, 64, -8), (4, -1)),
+        # A bound that the type cannot exceed holds; a divisor beyond it leaves 0.
+        ("i8", "umin = 0, umax = 300", (0, 100, -1), ()),
+        ("i8", "umin = 200", (-1,), (0, 100)),
+        ("i8", "umin = 256", (), (0, -1)),
+        ("i8", "udiv = 256", (0,), (1, 64, -128)),
+        ("i32", "umax = 4294967295, udiv = 4", (0, -4), (2,)),
+    ],
+)
+def test_a_wrong_assumption_traps(target, kind, assumed, right, wrong):
+    """Analyses count on it, so the interpreter must not go on where compiled code stops."""
+    program = irees.compile(
+        f"""
+        func.func @main(%x: {kind}) -> {kind} {{
+          %y = util.assume.int %x<{assumed}> : {kind}
+          return %y : {kind}
+        }}""",
+        target=target,
+    )
+    for number in right:
+        assert program(number) == number
+    for number in wrong:
+        with pytest.raises(RuntimeTrap, match="not what is assumed"):
+            program(number)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import IntegerType, SymbolRefAttr
 from xdsl.ir import Operation
 
 from irees.dialects._shaped import UNTIED, tied_indices
@@ -16,6 +16,8 @@ from irees.dialects.flow import DispatchOp, TensorTraceOp
 from irees.dialects.hal import BufferViewDimOp
 from irees.dialects.irees import InvokeOp
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
+from irees.dialects.util import AssumeIntOp
+from irees.dialects.util.hints import VIOLATED, is_on_host
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters.machine import Machine, symbol_name
 from irees.interpreters.registry import Operands, Prepared, implements
@@ -68,7 +70,25 @@ def _global_store(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-@implements("util.assume.int", "util.optimization_barrier")
+@implements("util.assume.int")
+def _assume(machine: Machine, op: Operation) -> Prepared:
+    """Returns the operands; traps on the host if one is not what is assumed."""
+    assert isinstance(op, AssumeIntOp)
+    if not is_on_host(op):
+        return lambda *values: values
+
+    def run(*values: Any):
+        for value, operand, ways in zip(values, op.values, op.assumptions, strict=True):
+            kind = operand.type
+            number = int(value) % (1 << (kind.width.data if isinstance(kind, IntegerType) else 64))
+            if ways.data and not any(way.holds(number) for way in ways):
+                raise RuntimeTrap(VIOLATED, op=op)
+        return values
+
+    return run
+
+
+@implements("util.optimization_barrier")
 def _same(machine: Machine, op: Operation) -> Prepared:
     """Returns the operands."""
     return lambda *values: values

@@ -2105,4 +2105,20 @@ MUTANTS = (
         "pass",
         ("filecheck/transforms/input/legalize_kernels.mlir",),
     ),
+    Mutant(
+        "A361",
+        "the interpreter goes on where an assumption is wrong",
+        "irees/interpreters/host.py",
+        "if ways.data and not any(way.holds(number) for way in ways):",
+        "if False:",
+        ("tests/test_host_programs.py",),
+    ),
+    Mutant(
+        "A362",
+        "a divisor that the type cannot hold divides by what is left of it",
+        "irees/transforms/global_opt/insert_shape_checks/assumption_checks.py",
+        "        if divisor <= top:\n",
+        "        if True:\n",
+        ("tests/test_host_programs.py",),
+    ),
 )

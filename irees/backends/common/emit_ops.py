@@ -210,6 +210,9 @@ def constant(op: arith.ConstantOp | complex.ConstantOp) -> str:
 class Expressions:
     """Prints value ops; records the vector types and the optional headers that the text needs."""
 
+    streams = True
+    """Whether the target has non-temporal stores; where not, they are plain ones."""
+
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
         self.dots = False

@@ -60,7 +60,8 @@ def _vector_store(p: Printer, op: Operation) -> None:
         value = f"IREES_CONVERT({lane}, {value})"
     place = p.address(p.buffer(op.base), [p.name(i) for i in op.indices])
     count = lanes(kind) * (1 if is_bool(kind.element_type) else size_of(kind.element_type))
-    if op.nontemporal is not None and op.nontemporal.value.data and count in STREAMED:
+    streamed = op.nontemporal is not None and bool(op.nontemporal.value.data)
+    if streamed and p.expressions.streams and count in STREAMED:
         p.line(f"IREES_STREAM_{count}({lane}, {place}, {value});")
         return
     p.line(f"{lane}_store({place}, {value});")

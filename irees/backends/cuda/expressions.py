@@ -32,6 +32,8 @@ def native_function(op: Operation) -> str | None:
 class CudaExpressions(Expressions):
     """CUDA compilers have no -fwrapv, so integer arithmetic is done on unsigned types."""
 
+    streams = False
+
     def type(self, kind: Attribute) -> str:
         if isinstance(kind, WarpgroupAccumulatorType):
             return f"irees_accumulator<{kind.fragmented.get_shape()[1]}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -32,6 +33,8 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 _BOUNDS = ("umin", "umax", "udiv")
+VIOLATED = "an operand of util.assume.int is not what is assumed"
+"""Message of the trap that a wrong assumption causes."""
 
 
 @irdl_attr_definition
@@ -60,6 +63,12 @@ class IntAssumptionAttr(ParametrizedAttribute):
         # All three are unsigned, but an i64 attribute stores a signed value.
         return None if attr is None else attr.value.data % (1 << 64)  # type: ignore[attr-defined]
 
+    def holds(self, number: int) -> bool:
+        """Whether an unsigned number has the bounds and the divisor."""
+        low, high, divisor = (self.get(bound) for bound in _BOUNDS)
+        inside = (low is None or low <= number) and (high is None or number <= high)
+        return inside and (not divisor or number % divisor == 0)
+
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> tuple[DictionaryAttr]:
         def entry() -> tuple[str, Attribute]:
@@ -75,6 +84,16 @@ class IntAssumptionAttr(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         known = [f"{key} = {self.get(key)}" for key in _BOUNDS if self.get(key) is not None]
         printer.print_string("<" + ", ".join(known) + ">")
+
+
+def is_on_host(op: Operation) -> bool:
+    """Whether an op is nested only in a function and in scf for, if and while ops."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, func.FuncOp):
+        if not isinstance(around, scf.ForOp | scf.IfOp | scf.WhileOp):
+            return False
+        around = around.parent_op()
+    return around is not None
 
 
 @irdl_attr_definition

@@ -164,7 +164,23 @@ PARTS = on_rows(f"""  scf.for %i = %c0 to %n step %c8 {{
         : vector<4xf32> into vector<8xf32>
     vector.transfer_write %z, %b[%i] : vector<8xf32>, {ROW}
   }}""")
+HINTS = on_rows(f"""  scf.for %i = %c0 to %n step %c8 {{
+    %s = arith.addi %i, %c8 : index
+    %f = arith.cmpi sle, %s, %n : index
+    scf.if %f {{
+      %x = vector.load %a[%i] {{alignment = 4 : i64, nontemporal = true}} : {ROW}, vector<8xf32>
+      %y = arith.addf %x, %x : vector<8xf32>
+      vector.store %y, %b[%i] {{nontemporal = true}} : {ROW}, vector<8xf32>
+    }} else {{
+      scf.for %j = %i to %n step %c1 {{
+        %x = memref.load %a[%j] {{nontemporal = true}} : {ROW}
+        %y = arith.addf %x, %x : f32
+        memref.store %y, %b[%j] {{nontemporal = true}} : {ROW}
+      }}
+    }}
+  }}""")
 DOUBLED = {
+    "hints": HINTS,
     "masked": MASKED,
     "masked-transfer": MASKED_TRANSFER,
     "scattered": SCATTERED,
