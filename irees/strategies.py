@@ -22,9 +22,10 @@ that applies is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from irees.errors import IreesError, PluginError
@@ -34,6 +35,12 @@ from irees.remarks import remark
 if TYPE_CHECKING:
     from irees.analysis.distribution import Group
     from irees.target import Target
+
+
+LARGEST_TILE = (1 << 31) - 1
+"""Largest tile: the product of two tiles fits in 64 bits."""
+MOST_THREADS = 1024
+"""Most threads of a workgroup that CUDA has."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,51 @@ def config_of_plugins(group: Group, target: Target, name: str) -> Config | None:
             raise PluginError(
                 f"{home} returns a {kind}, but must return a Config or why not", op=op
             )
-        wanted = len(group.classes)
-        if len(found.tiles) != wanted or any(tile < 0 for tile in found.tiles):
-            text = f"{home} returns the tiles {list(found.tiles)} for {wanted} classes of loops"
+        if not _are_entries(found.entries, len(group.members)):
+            text = f"{home} returns the entries {found.entries!r}, but must map numbers of members"
+            raise PluginError(f"{text} to names with an int, or several", op=op)
+        return _checked(found, len(group.classes), home, op)
+    return None
+
+
+def _are_entries(given: Any, members: int) -> bool:
+    """Whether these are entries of the lowering configs of some of the members."""
+    if not isinstance(given, Mapping) or not all(number in range(members) for number in given):
+        return False
+    named = list(given.values())
+    if not all(isinstance(each, Mapping) for each in named):
+        return False
+    return all(
+        isinstance(name, str) and _is_entry(value) for each in named for name, value in each.items()
+    )
+
+
+def _is_entry(value: Any) -> bool:
+    values = value if isinstance(value, list | tuple) else [value]
+    return all(isinstance(v, int) and -(1 << 63) <= v < 1 << 63 for v in values)
+
+
+def _checked(found: Config, wanted: int, home: str, op: Any) -> Config:
+    """Returns a config with ints. Raises PluginError for one that is not valid."""
+
+    def number(value: Any, what: str, most: int) -> int:
+        try:
+            found = index(value)
+        except TypeError:
+            found = -1
+        if not 0 <= found <= most:
+            text = f"{home} returns {what} {value!r}, but must return an int from 0 to {most}"
             raise PluginError(text, op=op)
         return found
-    return None
+
+    tiles = list(found.tiles) if isinstance(found.tiles, Iterable) else []
+    if len(tiles) != wanted:
+        text = f"{home} returns the tiles {found.tiles} for {wanted} classes of loops"
+        raise PluginError(text, op=op)
+    threads = None if found.threads is None else number(found.threads, "the threads", MOST_THREADS)
+    return replace(
+        found, tiles=[number(tile, "the tile", LARGEST_TILE) for tile in tiles], threads=threads
+    )
 
 
 @cache

@@ -257,7 +257,15 @@ def test_a_strategy_chooses_the_tiles(having, monkeypatch, target):
             lambda group, target: Config([1, 2, 3, 4]),
             r"returns the tiles \[1, 2, 3, 4\] for 1 clas",
         ),
-        (lambda group, target: Config([-1]), r"returns the tiles \[-1\] for 1 classes"),
+        (lambda group, target: Config(3), "returns the tiles 3 for 1 classes"),
+        (lambda group, target: Config([-1]), "the tile -1, but must return an int from 0"),
+        (lambda group, target: Config([1 << 70]), "the tile 11805.*, but must return an int from"),
+        (lambda group, target: Config([4.0]), "the tile 4.0, but must return an int from 0"),
+        (lambda group, target: Config([4], threads="x"), "the threads 'x', but must return an"),
+        *[
+            (lambda group, target, e=entries: Config([4], entries=e), "returns the entries")
+            for entries in ({1: {}}, {0: 3}, [1], {0: {"x": "a"}}, {0: {2: 1}}, {0: {"x": 1 << 63}})
+        ],
     ],
 )
 def test_a_strategy_that_fails(having, monkeypatch, answer, problem):

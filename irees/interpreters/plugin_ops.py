@@ -35,12 +35,14 @@ def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
         arrays = [each.array if isinstance(each, MemRef) else each for each in operands]
         with blamed(op, "evaluate"):
             values = list(evaluate(op, *arrays))
-        if not written:
-            _check(op, values, [result.type for result in op.results])
-            return values
-        targets = operands[len(operands) - len(written) :]
-        outputs = [each.array if isinstance(each, MemRef) else each for each in targets]
-        _check(op, values, written, [output.shape for output in outputs])
+        if written:
+            outputs = arrays[len(arrays) - len(written) :]
+            _check(op, values, written, [output.shape for output in outputs])
+        else:
+            # An instruction has no `outputs`: what it returns goes to its last operands.
+            outputs = arrays[len(arrays) - len(values) :] if values else []
+            if op.results or not isinstance(operands[-1] if operands else None, MemRef):
+                _check(op, values, [result.type for result in op.results])
         if op.results:
             return values
         for output, value in zip(outputs, values, strict=True):
