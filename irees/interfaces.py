@@ -194,7 +194,13 @@ def flops_in_loops(op: Operation) -> int | None:
     if min(sizes, default=1) < 0:
         return None
     flops = getattr(loops_model_of(op), "flops", None)
-    return prod(sizes) if flops is None else flops(op, prod(sizes))
+    if flops is None:
+        return prod(sizes)
+    with blamed(op, "flops"):
+        found = flops(op, prod(sizes))
+    if not isinstance(found, int) or found < 0:
+        raise PluginError(f"flops returns {found!r}, but must return an int of at least 0", op=op)
+    return found
 
 
 def reads_output(op: Operation, number: int) -> bool:
@@ -215,24 +221,55 @@ def _misfit(op: Operation, domain: Any) -> str | None:
     """Returns why a domain is invalid, or None."""
     if not isinstance(domain, Domain):
         return f"returns a {type(domain).__name__}, but must return an irees.interfaces.Domain"
-    if any(kind not in ("parallel", "reduction") for kind in domain.kinds):
+    kinds, maps = domain.kinds, domain.maps
+    if not isinstance(kinds, list | tuple) or not isinstance(maps, list | tuple):
+        return "must have a tuple of kinds and a tuple of maps"
+    if any(kind not in ("parallel", "reduction") for kind in kinds):
         return (
-            f"has loops of the kinds {', '.join(domain.kinds)}, but each must be 'parallel' or "
+            f"has loops of the kinds {', '.join(map(str, kinds))}, but each must be 'parallel' or "
             "'reduction'"
         )
-    if len(domain.maps) != len(op.operands):
-        return f"has {len(domain.maps)} maps for {len(op.operands)} operands"
-    for number, (value, indexing) in enumerate(zip(op.operands, domain.maps, strict=True)):
-        rank = value.type.get_num_dims() if isinstance(value.type, ShapedType) else None
-        if (indexing is None) != (rank is None):
-            return f"must have a map for operand {number} if it is a tensor, and only then"
-        if indexing is None:
-            continue
-        if indexing.num_dims != len(domain.kinds) or indexing.num_symbols:
-            return f"has {len(domain.kinds)} loops, but map {number} has others"
-        if len(indexing.results) != rank:
-            return f"must index operand {number} by {rank} expressions"
+    if len(maps) != len(op.operands):
+        return f"has {len(maps)} maps for {len(op.operands)} operands"
+    for number, (value, indexing) in enumerate(zip(op.operands, maps, strict=True)):
+        if (reason := _misfit_map(number, value, indexing, len(kinds))) is not None:
+            return reason
+    places = {(n, axis) for n, m in enumerate(maps) if m for axis in range(len(m.results))}
+    if not isinstance(domain.shorter, set | frozenset) or not domain.shorter <= places:
+        return "must have pairs of an operand and one of its axes in `shorter`"
+    return _endless(domain)
+
+
+def _misfit_map(number: int, value: SSAValue, indexing: Any, loops: int) -> str | None:
+    """Returns why the map of an operand is invalid, or None."""
+    rank = value.type.get_num_dims() if isinstance(value.type, ShapedType) else None
+    if indexing is not None and not isinstance(indexing, AffineMap):
+        return f"has a {type(indexing).__name__} for operand {number}, but must have an AffineMap"
+    if (indexing is None) != (rank is None):
+        return f"must have a map for operand {number} if it is a tensor, and only then"
+    if indexing is None:
+        return None
+    if indexing.num_dims != loops or indexing.num_symbols:
+        return f"has {loops} loops, but map {number} has others"
+    if len(indexing.results) != rank:
+        return f"must index operand {number} by {rank} expressions"
+    if any(dim >= loops for dim in indexing.used_dims()):
+        return f"has {loops} loops, but map {number} uses others"
     return None
+
+
+def _endless(domain: Domain) -> str | None:
+    """Returns that an index is computed from a loop that no dim has the length of, or None."""
+    plain: set[int] = set()
+    used: set[int] = set()
+    for number, indexing in enumerate(domain.maps):
+        for axis, expr in enumerate(() if indexing is None else indexing.results):
+            if isinstance(expr, AffineDimExpr) and (number, axis) not in domain.shorter:
+                plain.add(expr.position)
+            else:
+                used |= expr.used_dims()
+    missing = sorted(used - plain)
+    return f"has no operand that says how far loop {missing[0]} goes" if missing else None
 
 
 def why_not_in_loops(op: Operation) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from xdsl.dialects import test
 from xdsl.dialects.builtin import TensorType, f32
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.test_value import create_ssa_value
 
 import irees
@@ -26,6 +26,7 @@ from tests import probe_dialect as probe
 from tests.plugged import plugged
 
 TARGETS = ("reference", "cpu", "cuda-emulated")
+M, D = AffineMap.identity(2), [AffineDimExpr(loop) for loop in range(3)]
 
 
 @pytest.fixture(autouse=True)
@@ -291,13 +292,41 @@ def test_loops_that_leave_the_operands_stay_in_memory(target, monkeypatch):
             lambda op: Domain(("parallel",) * 2, (probe.identity_map(op.x), None)),
             "must have a map for operand 1",
         ),
+        ("domain", lambda op: Domain(3, (M,) * 2), "a tuple of kinds and a tuple of maps"),
+        ("domain", lambda op: Domain(("parallel",) * 2, M), "a tuple of kinds and a tuple of maps"),
+        ("domain", lambda op: Domain((3, 4), (M,) * 2), "has loops of the kinds 3, 4"),
+        ("domain", lambda op: Domain(("parallel",) * 2, ("x", M)), "has a str for operand 0, but"),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 2, (AffineMap(2, 0, (D[0], D[2])), M)),
+            "has 2 loops, but map 0 uses others",
+        ),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 3, (AffineMap(3, 0, (D[0], D[1] + D[2])),) * 2),
+            "no operand that says how far loop 1 goes",
+        ),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 2, (M, M), frozenset({(0, 2)})),
+            "pairs of an operand and one of its axes",
+        ),
+        ("domain", lambda op: Domain(("parallel",) * 2, (M, M), 3), "pairs of an operand and one"),
+        (
+            "domain",
+            lambda op: Domain(("parallel",) * 2, (M, M), frozenset({(0, 0), (1, 0)})),
+            "no operand that says how far loop 0 goes",
+        ),
+        ("flops", lambda op, n: "many", "flops returns 'many', but must return an int"),
+        ("flops", lambda op, n: -1, "flops returns -1, but must return an int"),
+        ("flops", lambda op, n: 1 / 0, "flops failed: ZeroDivisionError"),
         ("to_loops", lambda op, b: [][0], "to_loops failed: IndexError"),
     ],
 )
 def test_an_interface_that_fails_names_the_op(monkeypatch, method, replacement, problem):
-    monkeypatch.setattr(probe.Rows, method, staticmethod(replacement))
+    monkeypatch.setattr(probe.Rows, method, staticmethod(replacement), raising=False)
     with pytest.raises(PluginError) as caught:
-        irees.compile(ROWS)
+        irees.compile(ROWS.replace("?x?", "3x4"))
     assert problem in str(caught.value)
     assert ":3:3" in str(caught.value)
     assert "probe.rows" in str(caught.value)
