@@ -322,8 +322,9 @@ def _function_of(module: Any, arguments: argparse.Namespace) -> tuple[str, Any]:
 
 def example_inputs(name: str, specs: Sequence[Any]) -> list[Any]:
     """
-    Returns random values for arguments; integers are small and positive, since most are sizes and
-    indices. Raises ArgumentError for an argument of another type, or of a dynamic size.
+    Returns random values for arguments; integers of several bytes are small and not negative, since
+    most are sizes and indices. Raises ArgumentError for an argument of another type, or of a
+    dynamic size.
     """
     random = np.random.default_rng(SEED)
     for number, spec in enumerate(specs):
@@ -335,8 +336,9 @@ def example_inputs(name: str, specs: Sequence[Any]) -> list[Any]:
 def _example(spec: Any, random: np.random.Generator) -> Any:
     value = np.asarray(zeros_or_random(spec, random), spec.dtype)
     if has_integers(spec):
-        # In a tensor, zeros that are indices stay likely.
-        value = random.integers(0 if spec.shape else 1, EXAMPLES, value.shape).astype(spec.dtype)
+        # In a tensor, zeros that are indices stay likely; bytes are quantized numbers.
+        bounds = (-128, 128) if spec.dtype.itemsize == 1 else (0 if spec.shape else 1, EXAMPLES)
+        value = random.integers(*bounds, value.shape).astype(spec.dtype)
     elif not spec.is_tensor:
         value = random.standard_normal(()).astype(spec.dtype)
     return value if spec.is_tensor else value[()].item()

@@ -279,7 +279,34 @@ func.func @main(%x: tensor<2x9x10xf32>, %o: tensor<2x5x8xf32>) -> tensor<2x5x8xf
 """
 """The maxima of windows of two axes."""
 
+MIXED_SIGNS = """
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+func.func @main(%a: tensor<24x64xi8>, %b: tensor<64x32xi8>) -> tensor<24x32xi32> {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<24x32xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<24x32xi32>) -> tensor<24x32xi32>
+  %r = linalg.generic {indexing_maps = [#a, #b, #c],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<24x64xi8>, tensor<64x32xi8>) outs(%z : tensor<24x32xi32>) {
+  ^bb0(%x: i8, %y: i8, %o: i32):
+    %p = arith.extsi %x : i8 to i32
+    %q = arith.extui %y : i8 to i32
+    %m = arith.muli %p, %q : i32
+    %s = arith.addi %m, %o : i32
+    linalg.yield %s : i32
+  } -> tensor<24x32xi32>
+  return %r : tensor<24x32xi32>
+}
+"""
+"""A product of signed numbers by unsigned ones."""
+SHARED_ROW = PRODUCT.replace("x16xf32", "x64xf32").replace("<16xf32", "<64xf32")
+"""A product with a bias of several vectors."""
+
 PROGRAMS = {
+    "S8c": MIXED_SIGNS,
+    "S7f": SHARED_ROW,
     "A309": ROWS,
     "A193": COMPLEX,
     "S2d": SOFTMAX,
