@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from irees import limits
 from irees.blobs import Blob
-from irees.dialects import get_context
+from irees.dialects import all_factories, get_context
 from irees.errors import IreesError, OutOfMemoryError, ParseError
 from irees.fence import fenced
 
@@ -113,8 +114,15 @@ def import_opened(
 
 def _way_out(message: str) -> str | None:
     """Returns the hint for a parse error, None if there is none."""
-    found = re.match(r"Operation (\S+) does not have a custom format", message)
-    return None if found is None else f'write it in generic form: "{found[1]}"(...) : (...) -> ...'
+    if found := re.match(r"Operation (\S+) does not have a custom format", message):
+        return f'write it in generic form: "{found[1]}"(...) : (...) -> ...'
+    if (found := re.match(r"Operation (\S+) is not registered", message)) is None:
+        return None
+    dialect, factories = found[1].partition(".")[0], all_factories()
+    if dialect not in factories:
+        return f"no installed package has the dialect {dialect!r}; a plug-in can add it"
+    names = get_close_matches(found[1], [op.name for op in factories[dialect]().operations], 3)
+    return f"did you mean {', '.join(names)}?" if names else None
 
 
 def _place(parser: ImportParser | None, name: str) -> str:

@@ -180,6 +180,21 @@ def test_error_of_the_parser_names_the_place():
     assert str(info.value).startswith("x.mlir:2:")
 
 
+@pytest.mark.parametrize(
+    ("op", "hint"),
+    [
+        ("arith.adf", "did you mean arith.addf"),
+        ("linalg.matmull", "did you mean linalg.matmul"),
+        ("acme.smooth", "no installed package has the dialect 'acme'; a plug-in can add it"),
+        ("affine.parallel", 'write it in generic form: "affine.parallel"(...)'),
+    ],
+)
+def test_an_op_that_is_not_known_has_a_way_out(op, hint):
+    with pytest.raises(ParseError) as info:
+        import_mlir(f"func.func @f(%a: f32) {{\n  {op} %a, %a : f32\n  return\n}}\n")
+    assert hint in str(info.value)
+
+
 def test_error_of_a_verifier_names_op_and_place():
     text = (
         "func.func @f(%a: tensor<4xf32>) {\n"
