@@ -102,10 +102,10 @@ MUTANTS = (
     Mutant(
         "A237",
         "each channel computes again where it is sampled",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "irees/transforms/codegen/cpu/utils/invariants.py",
         "fixed[best] < fixed[parallel[-1]] + CPU.shared_ops",
         "fixed[best] >= 0",
-        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",),
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.gathers.mlir",),
     ),
     Mutant(
         "A238",

@@ -101,13 +101,11 @@ def is_whole(value: SSAValue, depth: int = DEEPEST) -> bool:
     known, owner = constant_number(value), value.owner
     if known is not None:
         return known != known or float(known).is_integer()
-    if isinstance(owner, CLAMPING):
+    if isinstance(owner, (*CLAMPING, arith.AddfOp)):
+        # A sum of whole numbers is whole, and rounded it stays so.
         return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)
     if isinstance(owner, arith.SelectOp):
         return depth > 0 and all(is_whole(x, depth - 1) for x in (owner.lhs, owner.rhs))
-    if isinstance(owner, arith.AddfOp):
-        # A sum of whole numbers is whole, and rounded it stays so.
-        return depth > 0 and all(is_whole(x, depth - 1) for x in owner.operands)
     return isinstance(owner, ROUNDING)
 
 
