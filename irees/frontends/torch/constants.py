@@ -39,7 +39,7 @@ def refuse_odd_tensor(tensor: torch.Tensor, what: str, held: bool = False) -> No
         raise UnsupportedError(f"{what} is nested", hint="use torch.nested.to_padded_tensor")
     if tensor.layout is not torch.strided:
         raise UnsupportedError(f"{what} is sparse", hint="use .to_dense()")
-    if isinstance(tensor, FakeTensor) and held:
+    if held and isinstance(tensor, FakeTensor) and tensor.numel():
         raise UnsupportedError(f"{what} is a tensor without elements, which a trace has left")
     if tensor.is_quantized or tensor.is_nested:
         raise UnsupportedError(
