@@ -77,3 +77,19 @@ def test_lengths_that_pytorch_refuses_are_refused(is_sorted, lengths):
         model(x, torch.tensor(lengths))
     with pytest.raises(RuntimeTrap):
         program(x, torch.tensor(lengths))
+
+
+@pytest.mark.parametrize("total", [4, 9])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_total_length(total, batch_first):
+    def padded(x, lengths):
+        rnn = torch.nn.utils.rnn
+        packed = rnn.pack_padded_sequence(x, lengths, batch_first, enforce_sorted=False)
+        return rnn.pad_packed_sequence(packed, batch_first, -1.0, total_length=total)
+
+    x = torch.arange(24.0).reshape((3, 4, 2) if batch_first else (4, 3, 2))
+    program = irees.compile(padded, (x, torch.tensor([2, 4, 1])), target="reference")
+    for lengths in ([2, 4, 1], [3, 3, 2]):
+        given = torch.tensor(lengths)
+        for found, expected in zip(program(x, given), padded(x, given), strict=True):
+            assert torch.equal(found, expected)
