@@ -426,6 +426,14 @@ def test_lanes_of_doubled_sums_are_given_up_in_time():
 
 CHOICES = {
     "clamped": ("%a = arith.maxsi %i, %none : {v}", "%p = arith.minsi %a, %most : {v}", True),
+    "clamped without a sign": (
+        "%a = arith.maxsi %i, %none : {v}",
+        "%p = arith.minui %a, %most : {v}",
+        True,
+    ),
+    "shifted": ("", "%p = arith.shrui %i, %most : {v}", True),
+    "a remainder": ("", "%p = arith.remui %i, %size : {v}", True),
+    "a signed remainder": ("", "%p = arith.remsi %i, %size : {v}", False),
     "clamped on one side": ("", "%p = arith.minsi %i, %most : {v}", False),
     "selected where inside": (
         "%l = arith.cmpi sge, %i, %none : {v}\n%h = arith.cmpi sle, %i, %most : {v}\n"
@@ -466,6 +474,7 @@ def test_lanes_that_are_chosen(name):
     %places = memref.alloc() : memref<4xindex>
     %none = arith.constant dense<0> : vector<4xindex>
     %most = arith.constant dense<63> : vector<4xindex>
+    %size = arith.constant dense<64> : vector<4xindex>
     %i = vector.load %places[%c0] : memref<4xindex>, vector<4xindex>
     {before}
     {choice}

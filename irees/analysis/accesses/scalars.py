@@ -366,7 +366,7 @@ def _mixed(walk: Walk, op: Operation, dynamic: object) -> list[Polynomial | None
     return walk.mixed(static, dynamic)  # type: ignore[arg-type]
 
 
-LANEWISE = frozenset(f"arith.{name}" for name in "addi subi muli minsi maxsi".split())
+LANEWISE = frozenset(f"arith.{name}" for name in BINARY)
 """Ops that are also followed for a lane of a vector."""
 SIGNED_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 MOST_STEPS = 12
