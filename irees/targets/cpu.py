@@ -196,6 +196,9 @@ class CpuCosts:
     shared_ops: int = cost(8, "ops", "guess")
     """Scalar ops of a body that iterations of a loop must share for it to become the innermost."""
 
+    whole_shared_ops: int = cost(32, "ops", "measured: samples of images and spectra, Zen 5")
+    """Ops that iterations of a loop must share for it to be whole in a tile."""
+
     ops_per_gather: int = cost(8, "ops", "measured: gathers, tables and samples of images, Zen 5")
     """Elementwise ops of a body per gather from which on vectors are faster than scalars."""
 

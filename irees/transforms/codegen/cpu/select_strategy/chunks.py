@@ -13,14 +13,14 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group
 from irees.targets.cpu import CPU
-from irees.transforms.codegen.cpu.utils.invariants import sharing_loop
+from irees.transforms.codegen.cpu.utils.invariants import invariants, sharing_loop
 from irees.transforms.utils.structured import is_parallel
 
 
 def chunk_tiles(group: Group) -> list[int]:
     """
     Chooses row tiles: inner loops are whole, the next one is tiled, outer ones get size 1. A loop
-    whose iterations share arithmetic is whole, too, if that leaves enough tiles.
+    whose iterations share much arithmetic is whole, too, if that leaves enough tiles.
     """
     plain, shared = _row_tiles(group, None), _shared(group)
     if shared is None:
@@ -37,7 +37,9 @@ def _shared(group: Group) -> int | None:
         return None
     loops = [c[0] for c in group.classes]
     loop = sharing_loop(op, sorted(loops))
-    return None if loop is None else loops.index(loop)
+    if loop is None or len(invariants(op, {loop})[1]) < CPU.whole_shared_ops:
+        return None
+    return loops.index(loop)
 
 
 def _count(group: Group, tiles: Sequence[int]) -> int:
