@@ -199,7 +199,7 @@ class CpuCosts:
     whole_shared_ops: int = cost(32, "ops", "measured: samples of images and spectra, Zen 5")
     """Ops that iterations of a loop must share for it to be whole in a tile."""
 
-    ops_per_gather: int = cost(8, "ops", "measured: gathers, tables and samples of images, Zen 5")
+    ops_per_gather: int = cost(12, "ops", "measured: gathers, tables and samples of images, Zen 5")
     """Elementwise ops of a body per gather from which on vectors are faster than scalars."""
 
     unrolled_window: int = cost(64, "iterations", "guess")

@@ -50,7 +50,11 @@ func.func @checked_table(%k: memref<32xi64>, %t: memref<64x3xf32>, %y: memref<32
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %size = arith.constant 64 : index
-    %i = arith.index_cast %n : i64 to index
+    %m = arith.muli %n, %n : i64
+    %d = arith.subi %m, %n : i64
+    %g = arith.shrsi %d, %n : i64
+    %h = arith.xori %g, %n : i64
+    %i = arith.index_cast %h : i64 to index
     %negative = arith.cmpi slt, %i, %zero : index
     %wrapped = arith.addi %i, %size : index
     %p = arith.select %negative, %wrapped, %i : index
