@@ -89,7 +89,11 @@ func.func @same_place(%p: memref<16xindex>, %k: index, %t: memref<4x99xf32>, %y:
     %r5 = arith.muli %r4, %k : index
     %r6 = arith.addi %r5, %r4 : index
     %r0 = arith.muli %r6, %k : index
-    %r7 = arith.maxsi %r0, %r : index
+    %s1 = arith.addi %r0, %r : index
+    %s2 = arith.muli %s1, %k : index
+    %s3 = arith.addi %s2, %s1 : index
+    %s4 = arith.xori %s3, %r : index
+    %r7 = arith.maxsi %s4, %r : index
     %r8 = arith.minsi %r7, %k : index
     %a = memref.load %t[%c, %r8] : memref<4x99xf32>
     linalg.yield %a : f32
