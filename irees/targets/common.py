@@ -84,6 +84,21 @@ class CommonCosts:
     gathered_elements: int = cost(1 << 16, "elements", "guess")
     """Largest result of a gather whose indices are constant-folded."""
 
+    direct_transform: int = cost(64, "elements", "guess")
+    """Largest composite size of a Fourier transform that is one matmul."""
+
+    transform_factor: int = cost(32, "elements", "guess")
+    """Largest factor of a Fourier transform that is split off."""
+
+    transform_columns: int = cost(16, "columns", "derived: the f32 lanes of AVX-512")
+    """Columns of the matmul of a factor that fill vectors."""
+
+    transform_twiddle: int = cost(
+        25, "multiply-adds", "measured: 64 transforms of 1024 f32, AMD EPYC with AVX-512"
+    )
+    """What it costs per element to split off a factor: a product with twiddle factors, and a
+    transpose."""
+
     vector_loop: int = cost(64, "iterations", "guess")
     """Minimum trip count of the last loop after a split: a shorter one vectorizes worse."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from irees.analysis.accesses.polynomials import Polynomial
+from irees.analysis.accesses.polynomials import Monomial, Polynomial
 from irees.analysis.accesses.terms import SAMPLES, AtLeast, Condition, Every, Some, Space, Within
 
 SIZES = (40_959, 1_023)
@@ -124,15 +124,24 @@ class Sampler:
         """Returns the value of a polynomial in a sample; None if a variable has none."""
         total = 0
         for monomial, coefficient in polynomial.terms.items():
-            for variable in monomial:
-                if variable not in values:
-                    self._choose_with_older(variable, values, sample)
-                value = values[variable]
-                if value is None:
-                    return None
-                coefficient *= value
-            total += coefficient
+            term = self._term(coefficient, monomial, values, sample)
+            if term is None:
+                return None
+            total += term
         return total
+
+    def _term(
+        self, coefficient: int, monomial: Monomial, values: Values, sample: int
+    ) -> int | None:
+        """Returns the value of a term in a sample; None if a variable has none."""
+        for variable in monomial:
+            if variable not in values:
+                self._choose_with_older(variable, values, sample)
+            value = values[variable]
+            if value is None:
+                return None
+            coefficient *= value
+        return coefficient
 
     def _choose_with_older(self, wanted: int, values: Values, sample: int) -> None:
         """Chooses the value of a variable, and first those of the variables that define it."""
@@ -198,21 +207,15 @@ class Sampler:
         """
         slope = at_0 = 0
         for monomial, coefficient in fact.terms.items():
-            here = False
-            for variable in monomial:
-                if variable == number and not here:
-                    here = True
-                    continue
-                if variable not in values:
-                    self._choose_with_older(variable, values, sample)
-                value = values[variable]
-                if value is None:
-                    return None
-                coefficient *= value
-            if here:
-                slope += coefficient
+            here = monomial.index(number) if number in monomial else None
+            rest = monomial if here is None else (*monomial[:here], *monomial[here + 1 :])
+            term = self._term(coefficient, rest, values, sample)
+            if term is None:
+                return None
+            if here is None:
+                at_0 += term
             else:
-                at_0 += coefficient
+                slope += term
         return slope, at_0
 
     def _may_hold(self, condition: Condition, values: Values, sample: int) -> bool:

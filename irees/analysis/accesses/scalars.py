@@ -38,9 +38,6 @@ Meaning = Callable[["Walk", Operation], None]
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
-WIDEST = 64
-"""Width of an index, in bits."""
-
 OLT = 4
 """The predicate `olt` of `arith.cmpf`."""
 
@@ -396,7 +393,8 @@ class LaneValues:
         if value not in self.numbers:
             kind = value.type
             assert isinstance(kind, VectorType)
-            bits = bits_of(kind.element_type) or WIDEST
+            bits = bits_of(kind.element_type)
+            assert bits is not None
             found = self._number(value.owner, bits, steps) if steps and bits > 1 else None
             self.numbers[value] = (
                 self.walk.arithmetic.opaque("lane", bits) if found is None else found

@@ -14,23 +14,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from irees.targets.common import COMMON
+
 from . import contractions, shapes
 from .core import Builder, Size, Tensor, projection
 from .dtypes import BOOL, F64, I64, DType
 from .scalars import Body, Scalar
-
-DIRECT = 64
-"""Largest composite size computed as a single matmul."""
-
-LARGEST_FACTOR = 32
-"""Largest factor that is split off."""
-
-COLUMNS = 16
-"""Columns of a matmul that fill vectors: the f32 lanes of AVX-512."""
-
-TWIDDLE = 25
-"""What it costs to split off a factor, a product with twiddle factors and a transpose, in the
-multiply-adds of one element of a matmul. Measured: 64 transforms of 1024 f32, AMD EPYC, AVX-512."""
 
 LARGEST_PRIME = 512
 """Largest prime factor computed as a matmul; its f32 matrix takes 2 MiB."""
@@ -108,11 +97,11 @@ def _plan(n: int, after: int, half: bool = False) -> tuple[float, int]:
     A matmul of a factor costs its multiply-adds per element, more if its columns do not fill
     vectors. `half`: of the first factor f only f / 2 + 1 rows are computed, and it is not n.
     """
-    direct = n * _idle(after) if n <= DIRECT or _is_indivisible(n) else math.inf
+    direct = n * _idle(after) if n <= COMMON.direct_transform or _is_indivisible(n) else math.inf
     plans = [] if half else [(direct, n)]
-    for factor in range(2, min(n, LARGEST_FACTOR + 1)):
+    for factor in range(2, min(n, COMMON.transform_factor + 1)):
         if n % factor == 0:
-            rest = TWIDDLE + _plan(n // factor, after)[0]
+            rest = COMMON.transform_twiddle + _plan(n // factor, after)[0]
             cost = factor * _idle(n // factor * after) + rest
             plans.append((cost * (factor // 2 + 1) / factor if half else cost, factor))
     return min(plans, default=(math.inf, n))
@@ -120,23 +109,27 @@ def _plan(n: int, after: int, half: bool = False) -> tuple[float, int]:
 
 def _is_indivisible(n: int) -> bool:
     """Whether n has no factor up to the largest one, but itself."""
-    return all(n % factor for factor in range(2, min(n, LARGEST_FACTOR + 1)))
+    return all(n % factor for factor in range(2, min(n, COMMON.transform_factor + 1)))
 
 
 def _idle(columns: int) -> float:
     """The lanes of the vectors of some columns, over the columns. One column is a row of k."""
-    return 1.0 if columns == 1 else -(-columns // COLUMNS) * COLUMNS / columns
+    return (
+        1.0
+        if columns == 1
+        else -(-columns // COMMON.transform_columns) * COMMON.transform_columns / columns
+    )
 
 
 def _factor(n: int, after: Size, half: bool = False) -> int:
     """The first factor of a transform; n if it is one matmul."""
-    return _plan(n, after if isinstance(after, int) else COLUMNS, half)[1]
+    return _plan(n, after if isinstance(after, int) else COMMON.transform_columns, half)[1]
 
 
 def _transform(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     """Transforms [before, 1 or 2, n, after] to [before, 2, n, after]."""
     real, first = x.shape[1] == 1, _factor(n, x.shape[3])
-    if first == n > max(DIRECT, LARGEST_PRIME):
+    if first == n > max(COMMON.direct_transform, LARGEST_PRIME):
         return _bluestein(b, x, n, sign)
     if first == n:
         return _apply(b, x, _constant(b, _matrix(_waves(n, n, n, sign), real), x.dtype))
@@ -286,7 +279,7 @@ def transform(
     if not isinstance(n, int):
         matrix = _computed_matrix(b, parts.dtype, n, [2, kept, parts.shape[1], n], sign)
         return _join(b, _apply(b, parts, matrix), shape, scale)
-    if half and n <= DIRECT:
+    if half and n <= COMMON.direct_transform:
         assert isinstance(kept, int)
         waves = _waves(n, kept, n, sign)
         matrix = _constant(b, _matrix(waves, not x.dtype.is_complex), parts.dtype)
@@ -313,7 +306,7 @@ def to_real(b: Builder, x: Tensor, axis: int, n: Size, scale: float | None = Non
     if not isinstance(n, int):
         matrix = _computed_matrix(b, parts.dtype, n, [1, n, 2, given], 1, weigh=True)
         result = _apply(b, parts, matrix)
-    elif n <= DIRECT:
+    elif n <= COMMON.direct_transform:
         assert isinstance(given, int)
         waves = _waves(given, n, n, 1) * np.where(_alone(given, n), 1, 2)[:, None]
         matrix_array = _matrix(waves, False, real_out=True)

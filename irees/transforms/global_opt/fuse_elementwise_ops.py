@@ -32,7 +32,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -75,14 +75,17 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
     """Whether `producer`, which defines input `position` of `consumer`, can fuse into it."""
     if not is_parallel(producer) or len(producer.res) != 1:
         return False
-    value = consumer.operands[position]
-    assert isinstance(value, OpResult)
     result_map = maps(producer)[len(producer.inputs)]
     if not result_map.is_projected_permutation() or len(result_map.results) != result_map.num_dims:
         return False
-    if producer.parent_block() is not consumer.parent_block():
-        return False
-    uses = list(value.uses)
+    return producer.parent_block() is consumer.parent_block() and _pays(
+        producer, consumer, position
+    )
+
+
+def _pays(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
+    """Whether fusing a producer repeats no work that matters, and leaves a body of fair size."""
+    uses = list(consumer.operands[position].uses)
     single = all(u.operation is consumer for u in uses)
     if not single and not (only_moves(producer) and cheap_to_repeat(producer, consumer, position)):
         return False
@@ -90,9 +93,7 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
         return False
     if is_contraction(consumer) and not only_moves(producer):
         return False
-    if len(consumer.operands) + len(producer.operands) > COMMON.body_operands:
-        return False
-    return True
+    return len(consumer.operands) + len(producer.operands) <= COMMON.body_operands
 
 
 def is_longer_than(op: linalg.GenericOp, count: int) -> bool:

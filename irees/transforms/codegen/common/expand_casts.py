@@ -44,9 +44,6 @@ from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.formula import Formula
 from irees.transforms.utils.lanes import HALVES
 
-WIDE_STEP = 39
-"""The largest f32 below 2^63 is 2^63 - 2^39."""
-
 DEEPEST = 8
 """Maximum length of a chain of ops that is followed."""
 
@@ -180,7 +177,10 @@ def _limits(op: Operation, kind: VectorType) -> tuple[int, int, int]:
 def _in_range(f: Formula, x: SSAValue, kind: VectorType) -> SSAValue:
     """fptosi(x : vector of floats) : i64  =>  fptosi(clamp(x)), which the processor casts"""
     low, high = -(1 << 63), (1 << 63) - 1
-    below = float(high + 1 - (1 << (F64.clipped - 1 if f.double else WIDE_STEP)))
+    has = F64 if f.double else F32
+    # A float lacks the more bits of an integer of 64 than of one as wide as itself.
+    clipped = has.clipped + 2 * (F64.half - has.half)
+    below = float(high + 1 - (1 << clipped - 1))
     number = f.select(f.is_nan(x), f.number(0.0), x)
     cast = f.insert(arith.FPToSIOp(f.clamp(number, low, below), kind))
     largest = f.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [high])))
