@@ -125,7 +125,7 @@ FUSION = """
     tabulate-index-expressions fold-constants fold-reciprocals fold-affine-epilogues
     propagate-blocked-layouts convert-conv2d-to-winograd split-windows pack-constant-operands
     split-reductions split-sorts widen-half-arith canonicalize cse merge-variance-passes
-    fuse-sibling-reductions
+    fuse-sibling-reductions narrow-index-arithmetic
 """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
@@ -292,7 +292,7 @@ OPTIONAL = frozenset(
     irees-gpu-replicate-scalars irees-gpu-eliminate-barriers irees-gpu-stream-k
     irees-split-arg-compares irees-split-windows irees-split-reductions irees-split-sorts
     irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
-    irees-collapse-dimensions irees-skip-masked-columns
+    irees-collapse-dimensions irees-skip-masked-columns irees-narrow-index-arithmetic
     """.split()
 )
 """

@@ -26,6 +26,9 @@ class CommonCosts:
     repeated_ops: int = cost(64, "ops", "guess")
     """Largest body that fuses at two operands: `x + transpose(x)` chains double each time."""
 
+    repeated_work: int = cost(1 << 16, "ops of `arith`", "guess: what a core does in 1 us")
+    """Work of a producer in the outer loops of its only reader that costs as much as a kernel."""
+
     replicated_ops: int = cost(12, "ops", "guess")
     """Maximum ops in a consumer body that is replicated for each register of a block."""
 

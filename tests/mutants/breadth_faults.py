@@ -608,6 +608,22 @@ MUTANTS = (
         ("tests/transforms/codegen/common/test_expand_casts.py",),
     ),
     Mutant(
+        "A352",
+        "a number of 33 bits fits in 32 bits",
+        "irees/transforms/utils/int_narrowing.py",
+        "return -(1 << 31) <= found.smin and found.smax < 1 << 31",
+        "return -(1 << 32) <= found.smin and found.smax < 1 << 32",
+        ("tests/properties/test_index_arithmetic.py",),
+    ),
+    Mutant(
+        "A353",
+        "a negative number is the same as an unsigned one in 32 bits",
+        "irees/transforms/utils/int_narrowing.py",
+        "if isinstance(op, arith.UIToFPOp) and found.smin < 0:",
+        "if isinstance(op, arith.UIToFPOp) and found.smin < -(1 << 31):",
+        ("tests/properties/test_index_arithmetic.py",),
+    ),
+    Mutant(
         "A248",
         "rows that are scanned in lanes all have the values of the first one",
         "irees/transforms/codegen/cpu/cpu_lower_scans/rows.py",

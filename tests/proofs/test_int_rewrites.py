@@ -1,4 +1,4 @@
-"""Every rewrite of optimize-int-arithmetic: what it puts in the place of an op is the same number."""
+"""Every rewrite of integer arithmetic: what it puts in the place of an op is the same number."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from xdsl.pattern_rewriter import RewritePattern  # noqa: E402
 
 from irees.testing.prover import WIDTHS, division, prove  # noqa: E402
 from irees.transforms.global_opt import optimize_int_arithmetic  # noqa: E402
-from irees.transforms.global_opt.optimize_int_arithmetic import (  # noqa: E402
-    int_casts,
-    int_narrowing,
-)
+from irees.transforms.utils import int_casts, int_narrowing  # noqa: E402
 
 x, y, c, q, r, q2, r2 = z3.Ints("x y c q r q2 r2")
 
@@ -103,6 +100,19 @@ def narrowed():
         prove(z3.And(cut(a & b) == cut(a) & cut(b), cut(a | b) == cut(a) | cut(b)))
 
 
+def narrowed_to_float():
+    """A number that fits with a sign is the same number in 32 bits, and so is its float."""
+    for width in (2, 4, 8, 16, 32):
+        a = z3.BitVec("a", 2 * width)
+        half = 1 << (width - 1)
+        narrow = z3.Extract(width - 1, 0, a)
+        prove(
+            z3.BV2Int(narrow, is_signed=True) == z3.BV2Int(a, is_signed=True), a >= -half, a < half
+        )
+        # uitofp is replaced only if the number is not negative.
+        prove(z3.BV2Int(narrow, is_signed=True) == z3.BV2Int(a), a >= 0, a < half)
+
+
 def narrowed_loop():
     # A counter below its bound, plus a step, still fits.
     i, bound, step = z3.Ints("i bound step")
@@ -124,6 +134,7 @@ OBLIGATIONS = {
     int_casts.CastOfCast: cast_chains,
     int_narrowing.NarrowElementwise: narrowed,
     int_narrowing.NarrowCmpi: narrowed,
+    int_narrowing.NarrowToFloat: narrowed_to_float,
     int_narrowing.NarrowLoop: narrowed_loop,
     int_narrowing.NarrowBroadcast: structural,
     int_narrowing.NarrowAssumption: structural,

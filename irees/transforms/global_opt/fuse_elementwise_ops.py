@@ -16,9 +16,11 @@ producers: a contraction reads operands many times, and processors multiply narr
 The pass does not fuse producers with other users, unless they only move or widen data that is as
 cheap to read again (as the rows of a transposed tensor are), nor producers with a loop that the
 consumer's maps would not bound. It does not fuse arithmetic into a contraction, which reads its
-operands many times, nor bodies that would be too large for one kernel. It may move a body that
-captures a tensor (`tensor.extract`), but never duplicates it. An attention reads the source of a
-transposed operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
+operands many times, nor bodies that would be too large for one kernel. For a CPU it does not fuse
+a producer of a broadcast that an outer loop would repeat, as in `x * sigmoid(w)` with one `w` for
+each column, if that costs more than the tensor: a `math` op, or the conversion of wider elements.
+It may move a body that captures a tensor (`tensor.extract`), but never duplicates it. An attention
+reads the source of a transposed operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
 `FuseMultiUseElementwiseProducer` and its guards.
 """
 
@@ -27,18 +29,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    FixedBitwidthType,
+    ModuleOp,
+    TensorType,
+)
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.analysis.body_weight import Weights
+from irees.analysis.body_weight import Weights, weight
 from irees.analysis.contractions import WIDENING, is_contraction
+from irees.dialects.irees_target import target_of
 from irees.dialects.storage import is_undefined
 from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.rewrites import may_rewrite
@@ -51,6 +61,7 @@ from irees.transforms.utils.structured import (
     copied_input,
     is_parallel,
     maps,
+    static_ranges,
 )
 from irees.transforms.utils.unused_results import needed_inputs, without_unused_inputs
 
@@ -93,7 +104,53 @@ def _pays(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int)
         return False
     if is_contraction(consumer) and not only_moves(producer):
         return False
+    if target_of(consumer).gpu is None and repeats_work(producer, consumer):
+        return False
     return len(consumer.operands) + len(producer.operands) <= COMMON.body_operands
+
+
+def repeats_work(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
+    """Whether to compute a producer where its consumer reads it costs more than to store it."""
+    times = max(
+        repetitions(consumer, indexing)
+        for value, indexing in zip(consumer.inputs, maps(consumer), strict=False)
+        if value is producer.res[0]
+    )
+    if times == 1 or ((ops := weight(producer)) < COMMON.math_weight and not _narrows(producer)):
+        return False
+    points = prod(_assumed(size) for size in static_ranges(producer))
+    return (times - 1) * points * ops > COMMON.repeated_work
+
+
+def repetitions(op: linalg.GenericOp, indexing: AffineMap) -> int:
+    """
+    How often an op computes what depends on the loops of an operand's map alone: once for each
+    iteration of the other loops, except the innermost ones, which it is hoisted out of.
+    """
+    used = [d.position for e in indexing.results for d in e.dfs() if isinstance(d, AffineDimExpr)]
+    outer = static_ranges(op)[: max(used, default=0)]
+    return prod(_assumed(size) for loop, size in enumerate(outer) if loop not in used)
+
+
+def _narrows(op: linalg.GenericOp) -> bool:
+    """Whether a generic reads an element of more bits than it writes for each of its points."""
+    *read, written = [*op.inputs, op.res[0]]
+    points = maps(op)[-1].num_dims
+    return any(
+        _bits(value) > _bits(written)
+        for value, indexing in zip(read, maps(op), strict=False)
+        if len(indexing.results) == points
+    )
+
+
+def _bits(value: SSAValue) -> int:
+    kind = value.type
+    element = kind.get_element_type() if isinstance(kind, TensorType) else kind
+    return element.bitwidth if isinstance(element, FixedBitwidthType) else 0
+
+
+def _assumed(size: int) -> int:
+    return COMMON.assumed_trip_count if size < 0 else size
 
 
 def is_longer_than(op: linalg.GenericOp, count: int) -> bool:

@@ -45,8 +45,8 @@ from irees.analysis.divisibility import IntegerDivisibility
 from irees.analysis.integer_ranges import IntegerRanges, IntRange, width_of
 from irees.dialects.upstream.scf import ForallOp
 from irees.rewrites import may_rewrite
-from irees.transforms.global_opt.optimize_int_arithmetic import int_casts as casts
-from irees.transforms.global_opt.optimize_int_arithmetic import int_narrowing as narrowing
+from irees.transforms.utils import int_casts as casts
+from irees.transforms.utils import int_narrowing as narrowing
 from irees.transforms.utils.greedy import rewrite_greedily
 
 _STRUCTURED = (scf.ForOp, scf.IfOp, scf.ParallelOp, scf.WhileOp, ForallOp, affine.ForOp)

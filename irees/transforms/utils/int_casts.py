@@ -1,4 +1,4 @@
-"""Converts signed to unsigned ops and folds casts. Part of `irees-optimize-int-arithmetic`."""
+"""Patterns that convert signed to unsigned ops, and fold casts."""
 
 from __future__ import annotations
 

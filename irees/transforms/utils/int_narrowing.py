@@ -1,4 +1,4 @@
-"""Narrows integer arithmetic to 32 bits: option `narrow-to-i32` of optimize-int-arithmetic."""
+"""Patterns that narrow integer arithmetic to 32 bits."""
 
 from __future__ import annotations
 
@@ -112,6 +112,24 @@ class NarrowCmpi(RewritePattern):
         narrow = [_narrow(value, signed=not unsigned, ranges=self.ranges) for value in op.operands]
         new = arith.CmpiOp(narrow[0].results[0], narrow[1].results[0], predicate)
         rewriter.replace(op, [*narrow, new])
+
+
+@dataclass
+class NarrowToFloat(RewritePattern):
+    """itofp(x : i64), if x fits in 32 bits with a sign  =>  sitofp(trunc(x) : i32)"""
+
+    ranges: IntegerRanges
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter):
+        if not isinstance(op, arith.SIToFPOp | arith.UIToFPOp):
+            return
+        found = self.ranges.of(op.input)
+        if (width_of(op.input.type) or 0) <= 32 or not fits_signed(found):
+            return
+        if isinstance(op, arith.UIToFPOp) and found.smin < 0:
+            return
+        narrow = _narrow(op.input, signed=True, ranges=self.ranges)
+        rewriter.replace(op, [narrow, arith.SIToFPOp(narrow.results[0], op.result.type)])
 
 
 @dataclass
