@@ -112,3 +112,16 @@ def test_extremes_with_their_indices(dim, dynamic, target):
     program = irees.compile(extremes, (x,), dynamic_shapes=sizes, target=target)
     for found, wanted in zip(program(x), extremes(x), strict=True):
         assert torch.equal(found.nan_to_num(7.0), wanted.nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("weight", [1.0, math.inf, math.nan])
+@pytest.mark.parametrize("cell", [torch.nn.LSTMCell, torch.nn.GRUCell, torch.nn.RNNCell])
+def test_cells_without_a_state(cell, weight):
+    """The state is zeros, whose products with an infinite weight are NaN."""
+    torch.manual_seed(0)
+    module = cell(5, 7)
+    with torch.no_grad():
+        module.weight_hh[3, 2] = weight
+    x = torch.randn(4, 5)
+    program = irees.compile(module, (x,))
+    torch.testing.assert_close(program(x), module(x), equal_nan=True)

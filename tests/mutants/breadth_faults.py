@@ -624,6 +624,22 @@ MUTANTS = (
         ("tests/properties/test_index_arithmetic.py",),
     ),
     Mutant(
+        "A354",
+        "a product of zero and a weight that is infinite is zero",
+        "irees/transforms/global_opt/fold_constants/__init__.py",
+        'return array.dtype.kind in "iub" or bool(np.isfinite(array).all())',
+        "return array.dtype.kind in 'iubf'",
+        ("tests/frontends/test_torch_nonfinite.py",),
+    ),
+    Mutant(
+        "A355",
+        "a product with a constant is the init, whatever the other factor",
+        "irees/transforms/global_opt/fold_constants/__init__.py",
+        "if not zeros or not isinstance(init.owner, linalg.GenericOp)",
+        "if not isinstance(init.owner, linalg.GenericOp)",
+        ("filecheck/transforms/global_opt/fold_constants.products.mlir",),
+    ),
+    Mutant(
         "A248",
         "rows that are scanned in lanes all have the values of the first one",
         "irees/transforms/codegen/cpu/cpu_lower_scans/rows.py",

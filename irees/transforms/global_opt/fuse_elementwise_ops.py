@@ -19,8 +19,9 @@ consumer's maps would not bound. It does not fuse arithmetic into a contraction,
 operands many times, nor bodies that would be too large for one kernel. For a CPU it does not fuse
 a producer of a broadcast that an outer loop would repeat, as in `x * sigmoid(w)` with one `w` for
 each column, if that costs more than the tensor: a `math` op, or the conversion of wider elements.
-It may move a body that captures a tensor (`tensor.extract`), but never duplicates it. An attention
-reads the source of a transposed operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
+It may move a body that captures a tensor (`tensor.extract`), but never duplicates it, and leaves a
+gather of constants for `irees-fold-constants`. An attention reads the source of a transposed
+operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
 `FuseMultiUseElementwiseProducer` and its guards.
 """
 
@@ -55,6 +56,7 @@ from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, plan
+from irees.transforms.utils.foldable import foldable, is_gather
 from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
@@ -96,6 +98,8 @@ def fusable(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: in
 
 def _pays(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
     """Whether fusing a producer repeats no work that matters, and leaves a body of fair size."""
+    if is_gather(producer) and foldable(producer):
+        return False
     uses = list(consumer.operands[position].uses)
     single = all(u.operation is consumer for u in uses)
     if not single and not (only_moves(producer) and cheap_to_repeat(producer, consumer, position)):

@@ -12,7 +12,12 @@ of a weight only changes its type.
 
 An op stays if its result is larger than 64 KiB and larger than its constant inputs together, if it
 would trap, or if it costs more than a tenth of the remaining compilation budget. Results above
-1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions.
+1 MiB also stay: `irees-pack-constant-operands` packs large weights of contractions. A gather from a
+table, such as a relative position bias, is folded up to that size: to read its result in a row
+takes less time than to gather it.
+
+A contraction of zeros and a finite constant, such as that of the initial state of a recurrent cell,
+is its init.
 
 A weight that is only transposed, reversed or padded may have any size (`moves.py`): folding does
 not read it, since its bytes are computed when they are needed.
@@ -40,52 +45,22 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees import limits
+from irees.analysis.contractions import multiply_add
 from irees.dialects.resources import is_splat
-from irees.dialects.storage import is_grouping, is_slice, is_undefined
+from irees.dialects.storage import is_grouping, is_slice
 from irees.errors import RuntimeTrap, UnsupportedError
 from irees.interpreters import evaluate
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
 from irees.transforms.global_opt.fold_constants.moves import move_of
-from irees.transforms.utils.constants import array_of, constant_of, derived_constant
-from irees.transforms.utils.structured import captured_values, static_ranges
-
-
-def is_constant(value: SSAValue) -> bool:
-    """Whether a value is an `arith.constant`."""
-    return isinstance(value.owner, arith.ConstantOp)
-
-
-def size_of(value: SSAValue) -> int:
-    """Returns the approximate size of a static tensor in bytes, 0 for a scalar."""
-    if not isinstance(value.type, TensorType):
-        return 0
-    width = getattr(value.type.get_element_type(), "bitwidth", 64)
-    return prod(value.type.get_shape()) * max(1, width // 8)
-
-
-def reads_outputs(op: Operation) -> bool:
-    """Whether the body of a structured op reads its outputs."""
-    return isinstance(op, linalg.GenericOp) and any(
-        argument.uses for argument in op.body.block.args[len(op.inputs) :]
-    )
-
-
-def foldable(op: Operation) -> bool:
-    """Whether an op has only constant operands and a result small enough to store."""
-    if not (is_slice(op) or isinstance(op, linalg.GenericOp)) or len(op.results) != 1:
-        return False
-    kind = op.results[0].type
-    if not isinstance(kind, TensorType) or min(kind.get_shape(), default=0) < 0:
-        return False
-    operands = [*op.operands, *captured_values(op)]
-    known = [v for v in operands if is_constant(v)]
-    if any(v not in known and not is_undefined(v.owner) for v in operands):
-        return False
-    if reads_outputs(op) or not any(isinstance(v.type, TensorType) for v in known):
-        return False
-    most = max(COMMON.folded_bytes, sum(size_of(v) for v in known))
-    return size_of(op.results[0]) <= min(most, COMMON.most_folded_bytes)
+from irees.transforms.utils.constants import (
+    array_of,
+    constant_of,
+    derived_constant,
+    splat_scalar,
+)
+from irees.transforms.utils.foldable import foldable, size_of
+from irees.transforms.utils.structured import is_zero, is_zero_fill, static_ranges
 
 
 def steps(op: Operation) -> int:
@@ -162,6 +137,34 @@ def fold(op: Operation) -> arith.ConstantOp | None:
     return constant_of(np.asarray(result), kind)
 
 
+def zero_product(op: Operation) -> SSAValue | None:
+    """contract(0, finite constant, fill +0)  =>  fill +0"""
+    if not isinstance(op, linalg.GenericOp) or (parts := multiply_add(op)) is None:
+        return None
+    factors = [op.inputs[parts.lhs], op.inputs[parts.rhs]]
+    zeros = [v for v in factors if _is_zero(v)]
+    others = [v.owner for v in factors if v not in zeros[:1]]
+    init = op.outputs[0]
+    if not zeros or not isinstance(init.owner, linalg.GenericOp) or not is_zero_fill(init.owner):
+        return None
+    if not all(isinstance(o, arith.ConstantOp) and _is_finite(o) for o in others):
+        return None
+    return init
+
+
+def _is_zero(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, linalg.GenericOp):
+        return is_zero_fill(owner)
+    scalar = splat_scalar(owner) if isinstance(owner, arith.ConstantOp) else None
+    return scalar is not None and is_zero(scalar)
+
+
+def _is_finite(constant: arith.ConstantOp) -> bool:
+    array = np.asarray(array_of(constant))
+    return array.dtype.kind in "iub" or bool(np.isfinite(array).all())
+
+
 def _nothing(value: SSAValue) -> np.ndarray:
     """Returns zeros for a tensor.empty, whose contents are undefined."""
     from irees.dialects.resources import dtype_of
@@ -183,6 +186,10 @@ class FoldConstantsPass(ModulePass):
             if inner.parent is None or isinstance(inner, arith.ConstantOp):
                 continue
             if isinstance(inner.parent_op(), linalg.GenericOp):
+                continue
+            if (init := zero_product(inner)) is not None:
+                if may_rewrite(self.name, inner, f"zero_product of {inner.name}"):
+                    Rewriter.replace_op(inner, [], [init])
                 continue
             new = fold(inner)
             if new is not None and may_rewrite(self.name, inner, f"fold of {inner.name}"):
