@@ -121,7 +121,7 @@ SHAPES = """
 
 FUSION = """
     sort-out-of-place fold-unit-extent-dims bubble-up-extract-slices compute-extracted-elements
-    fold-constants fold-constant-gathers sink-reshapes fuse-elementwise-ops
+    fold-constants fold-constant-gathers fold-transposes sink-reshapes fuse-elementwise-ops
     tabulate-index-expressions fold-constants fold-reciprocals fold-affine-epilogues
     propagate-blocked-layouts convert-conv2d-to-winograd split-windows pack-constant-operands
     split-reductions split-sorts widen-half-arith canonicalize cse merge-variance-passes
@@ -293,6 +293,7 @@ OPTIONAL = frozenset(
     irees-split-arg-compares irees-split-windows irees-split-reductions irees-split-sorts
     irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
     irees-collapse-dimensions irees-skip-masked-columns irees-narrow-index-arithmetic
+    irees-fold-transposes
     """.split()
 )
 """

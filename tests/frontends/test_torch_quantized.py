@@ -184,3 +184,37 @@ def test_packed_weights_of_other_modules_are_refused():
     model = dynamic(Embedded(), torch.nn.LSTM)
     with pytest.raises(UnsupportedError, match=r"packed weights of a quantized module; leave"):
         irees.compile(model, (torch.randn(5, 2, 4),))
+
+
+def rows(x, w, s):
+    return x @ (w.float() * s[:, :1]).T
+
+
+def groups(x, w, s):
+    count = s.shape[1]
+    return x @ ((w.float().view(len(w), count, -1) - 3) * s[..., None]).view(w.shape).T
+
+
+def columns(x, w, s):
+    return x @ (w.T.float() * s[:, 0])
+
+
+def nibbles(x, w, s):
+    bits = w.view(torch.uint8)[:, : w.shape[1] // 2]
+    both = torch.stack([bits & 15, bits >> 4], -1).flatten(-2).float() - 8
+    return x @ (both.view(len(w), s.shape[1], -1) * s[..., None]).view(w.shape).T
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda-emulated"])
+@pytest.mark.parametrize("batch", [1, 3, None])
+@pytest.mark.parametrize(
+    "product", [rows, groups, columns, nibbles], ids=lambda each: each.__name__
+)
+def test_products_with_quantized_weights(product, batch, target):
+    """A scale for each row, group or column of the weights; a vector, a batch, and a dynamic one."""
+    g = torch.Generator().manual_seed(0)
+    w = torch.randint(-128, 128, (48, 96), dtype=torch.int8, generator=g)
+    s, x = torch.rand(48, 6, generator=g), torch.randn(batch or 5, 96, generator=g)
+    sizes = ({0: torch.export.Dim("batch", max=64)}, None, None) if batch is None else None
+    program = irees.compile(product, (x, w, s), dynamic_shapes=sizes, target=target)
+    torch.testing.assert_close(program(x, w, s), product(x, w, s), rtol=1e-4, atol=1e-3)

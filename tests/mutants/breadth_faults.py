@@ -640,6 +640,14 @@ MUTANTS = (
         ("filecheck/transforms/global_opt/fold_constants.products.mlir",),
     ),
     Mutant(
+        "A366",
+        "a contraction reads the source of a transpose by the map of its result",
+        "irees/transforms/global_opt/fold_transposes.py",
+        "source.compose(inverse.compose(found[position]))",
+        "inverse.compose(found[position])",
+        ("filecheck/transforms/global_opt/fold_transposes.mlir",),
+    ),
+    Mutant(
         "A248",
         "rows that are scanned in lanes all have the values of the first one",
         "irees/transforms/codegen/cpu/cpu_lower_scans/rows.py",

@@ -85,3 +85,45 @@ func.func @narrowing(%x: tensor<2048x512xf32>, %w: tensor<512xf64>) -> tensor<20
   } -> tensor<2048x512xf32>
   return %2 : tensor<2048x512xf32>
 }
+
+// A product with a vector reads each weight once, so that it can dequantize them.
+// CHECK-LABEL: func.func @once
+// CHECK:         linalg.generic {{.*}} ins(%x, %w, %s : tensor<64xf32>, tensor<32x64xi8>, tensor<32xf32>)
+// CHECK:           arith.sitofp
+func.func @once(%x: tensor<64xf32>, %w: tensor<32x64xi8>, %s: tensor<32xf32>, %o: tensor<32xf32>) -> tensor<32xf32> {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %s : tensor<32x64xi8>, tensor<32xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%a: i8, %b: f32, %c: f32):
+    %f = arith.sitofp %a : i8 to f32
+    %m = arith.mulf %f, %b : f32
+    linalg.yield %m : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#columns, #id, #rows], iterator_types = ["parallel", "reduction"]} ins(%x, %1 : tensor<64xf32>, tensor<32x64xf32>) outs(%o : tensor<32xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %t = arith.addf %c, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<32xf32>
+  return %2 : tensor<32xf32>
+}
+
+// A product with several rows would dequantize each weight again.
+// CHECK-LABEL: func.func @again
+// CHECK:         %[[W:.*]] = linalg.generic {{.*}} ins(%w, %s : tensor<32x64xi8>, tensor<32xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%x, %[[W]] : tensor<4x64xf32>, tensor<32x64xf32>)
+func.func @again(%x: tensor<4x64xf32>, %w: tensor<32x64xi8>, %s: tensor<32xf32>, %o: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %s : tensor<32x64xi8>, tensor<32xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%a: i8, %b: f32, %c: f32):
+    %f = arith.sitofp %a : i8 to f32
+    %m = arith.mulf %f, %b : f32
+    linalg.yield %m : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %1 : tensor<4x64xf32>, tensor<32x64xf32>) outs(%o : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %t = arith.addf %c, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<4x32xf32>
+  return %2 : tensor<4x32xf32>
+}

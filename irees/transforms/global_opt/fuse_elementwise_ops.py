@@ -10,8 +10,9 @@ the whole expression of its input.
   =>
     %2 = linalg.generic ins(%x, %y) { addf(exp(x), y) }
 
-First the pass fuses widening casts into contractions, before the casts can fuse with their own
-producers: a contraction reads operands many times, and processors multiply narrow operands.
+First the pass fuses widening casts and transposes into contractions, before they can fuse with
+their own producers: a contraction reads operands many times, processors multiply narrow operands,
+and a contraction reads any layout, but arithmetic is slow if it writes another one than it reads.
 
 The pass does not fuse producers with other users, unless they only move or widen data that is as
 cheap to read again (as the rows of a transposed tensor are), nor producers with a loop that the
@@ -20,8 +21,7 @@ operands many times, nor bodies that would be too large for one kernel. For a CP
 a producer of a broadcast that an outer loop would repeat, as in `x * sigmoid(w)` with one `w` for
 each column, if that costs more than the tensor: a `math` op, or the conversion of wider elements.
 It may move a body that captures a tensor (`tensor.extract`), but never duplicates it, and leaves a
-gather of constants for `irees-fold-constants`. An attention reads the source of a transposed
-operand, by another map. MLIR: `fuseElementwiseOps`; IREE:
+gather of constants for `irees-fold-constants`. MLIR: `fuseElementwiseOps`; IREE:
 `FuseMultiUseElementwiseProducer` and its guards.
 """
 
@@ -35,23 +35,20 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    ArrayAttr,
     FixedBitwidthType,
     ModuleOp,
     TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.body_weight import Weights, weight
-from irees.analysis.contractions import WIDENING, is_contraction
+from irees.analysis.contractions import is_contraction
 from irees.dialects.irees_target import target_of
 from irees.dialects.storage import is_undefined
-from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
@@ -60,8 +57,8 @@ from irees.transforms.utils.foldable import foldable, is_gather
 from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
-    copied_input,
     is_parallel,
+    is_reused,
     maps,
     static_ranges,
 )
@@ -106,7 +103,7 @@ def _pays(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int)
         return False
     if len(uses) > 1 and is_longer_than(producer, COMMON.repeated_ops):
         return False
-    if is_contraction(consumer) and not only_moves(producer):
+    if is_contraction(consumer) and not only_moves(producer) and is_reused(consumer, position):
         return False
     if target_of(consumer).gpu is None and repeats_work(producer, consumer):
         return False
@@ -131,7 +128,7 @@ def repetitions(op: linalg.GenericOp, indexing: AffineMap) -> int:
     How often an op computes what depends on the loops of an operand's map alone: once for each
     iteration of the other loops, except the innermost ones, which it is hoisted out of.
     """
-    used = [d.position for e in indexing.results for d in e.dfs() if isinstance(d, AffineDimExpr)]
+    used = indexing.used_dims()
     outer = static_ranges(op)[: max(used, default=0)]
     return prod(_assumed(size) for loop, size in enumerate(outer) if loop not in used)
 
@@ -214,13 +211,9 @@ def inline_scalars(op: linalg.GenericOp) -> bool:
     return False
 
 
-def widens(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
-    """Whether a fusable producer only widens elements."""
-    return (
-        only_moves(producer)
-        and any(o.name in WIDENING for o in producer.body.block.ops)
-        and fusable(producer, consumer, position)
-    )
+def moves(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int) -> bool:
+    """Whether a fusable producer only moves or widens elements."""
+    return only_moves(producer) and fusable(producer, consumer, position)
 
 
 def fuse_into(op: linalg.GenericOp, weights: Weights, chosen: Chosen = fusable) -> linalg.GenericOp:
@@ -286,43 +279,6 @@ def forget_inits(op: linalg.GenericOp) -> None:
         op.operands[len(op.inputs) + position] = empty.results[0]
 
 
-def indexed(op: Operation) -> bool:
-    """Whether the indexing maps that an op has are those of its loops."""
-    attr, domain = op.properties.get("indexing_maps"), domain_of(op)
-    if domain is None or not isinstance(attr, ArrayAttr):
-        return False
-    own = [m.data if isinstance(m, AffineMapAttr) else None for m in attr]
-    return all(m is None or m == mine for m, mine in zip(domain.maps, own, strict=True))
-
-
-def take_sources(op: Operation) -> None:
-    """op(transpose(x))  =>  op(x) with another map, for an op with loops of its own"""
-    if not indexed(op):
-        return
-    for position in range(len(op.operands) - len(outputs_of(op))):
-        producer = op.operands[position].owner
-        if not isinstance(producer, linalg.GenericOp) or len(producer.results) != 1:
-            continue
-        if (copied := copied_input(producer)) is None:
-            continue
-        source, result = maps(producer)[copied], maps(producer)[-1]
-        inverse = result.inverse_permutation()
-        if inverse is None or not (permutes(source) and permutes(result)):
-            continue
-        if len(source.results) != len(result.results):
-            continue
-        if not may_rewrite(NAME, op, "source of a transposed operand"):
-            continue
-        attr = op.properties["indexing_maps"]
-        assert isinstance(attr, ArrayAttr)
-        found = [m.data for m in attr]
-        found[position] = source.compose(inverse.compose(found[position]))
-        op.properties["indexing_maps"] = ArrayAttr(AffineMapAttr(m) for m in found)
-        op.operands[position] = producer.inputs[copied]
-        if not producer.results[0].uses:
-            Rewriter.erase_op(producer)
-
-
 @dataclass(frozen=True)
 class FuseElementwiseOpsPass(ModulePass):
     """Fuses elementwise producers into their consumers."""
@@ -335,10 +291,8 @@ class FuseElementwiseOpsPass(ModulePass):
             assert block is not None
             for inner in list(block.ops):
                 if isinstance(inner, linalg.GenericOp) and is_contraction(inner):
-                    fuse_into(inner, weights, widens)
+                    fuse_into(inner, weights, moves)
             for inner in list(block.ops):
                 if isinstance(inner, linalg.GenericOp) and inner.parent is not None:
                     forget_inits(inner)
                     fuse_into(inner, weights)
-                elif loops_model_of(inner) is not None:
-                    take_sources(inner)

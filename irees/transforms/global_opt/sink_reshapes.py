@@ -13,9 +13,12 @@ tokens of a batch.
     %a = linalg.generic ins(%p, %c : tensor<256x64xf32>, tensor<256x64xf32>) { addf }
     %r = tensor.expand_shape %a [[0, 1], [2]] : tensor<256x64xf32> into tensor<2x128x64xf32>
 
-This needs loops of one kind that are adjacent in each operand, or absent from it. Conversely, an
-elementwise op can iterate over the dims of a collapsed tensor. This makes a group norm a single
-kernel: its sums and scale are per group, the scaled tensor is per channel.
+This needs loops of one kind that are adjacent in each operand, or absent from it. If they are not,
+as with one scale for each group of weights, the elementwise op before the reshape, whose only
+reader the reshape is, iterates over the expanded dims instead. Conversely, an elementwise op can
+iterate over the dims of a collapsed tensor, and so can a contraction that reads it once, as that of
+a vector and dequantized weights. This makes a group norm a single kernel: its sums and scale are
+per group, the scaled tensor is per channel.
 
     %c = tensor.collapse_shape %s [[0, 1]] : tensor<32x4xf32> into tensor<128xf32>
     %r = linalg.generic ins(%x, %c : tensor<128x9xf32>, tensor<128xf32>) { mulf }
@@ -38,13 +41,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.contractions import is_contraction
 from irees.dialects.storage import is_undefined
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
@@ -61,7 +65,7 @@ from irees.transforms.utils.reshapes import (
     split_loops,
 )
 from irees.transforms.utils.shapes import IndexBuilder, Size, mixed, reassociation
-from irees.transforms.utils.structured import is_parallel, iterators, maps
+from irees.transforms.utils.structured import is_parallel, is_reused, iterators, maps
 from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-sink-reshapes"
@@ -93,6 +97,12 @@ def collapsed(value: SSAValue) -> tuple[TensorType, list[list[int]]] | None:
 def reads_an_op(op: linalg.GenericOp) -> bool:
     """Whether an op reads the result of another generic without a reshape."""
     return any(isinstance(value.owner, linalg.GenericOp) for value in op.inputs)
+
+
+def reads_once(op: linalg.GenericOp) -> bool:
+    """Whether an op is a contraction that reads every collapsed input once."""
+    positions = [i for i, value in enumerate(op.inputs) if collapsed(value) is not None]
+    return is_contraction(op) and not any(is_reused(op, each) for each in positions)
 
 
 def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
@@ -180,10 +190,31 @@ def sink_expanded(op: linalg.GenericOp) -> bool:
         try:
             join_loops(op, *found)
         except Refused as why:
+            if split_producer(op.operands[position].owner):
+                return True
             remark("missed", NAME, op, f"loops are not joined: {why}")
             continue
         return True
     return False
+
+
+def split_producer(reshape: Operation | Block) -> bool:
+    """expand(generic ins(%x))  =>  generic ins(expand(%x)), for an elementwise op of one reader"""
+    if not isinstance(reshape, tensor.ExpandShapeOp):
+        return False
+    producer, shape = reshape.src.owner, reshape.result.type.get_shape()
+    if not isinstance(producer, linalg.GenericOp) or len(producer.results) != 1:
+        return False
+    if not is_parallel(producer) or reads_an_op(producer) or not reshape.src.has_one_use():
+        return False
+    loops = split_loops(maps(producer)[-1], reassociation(reshape), shape)
+    if DYNAMIC_INDEX in shape or not may_rewrite(NAME, reshape, "split of linalg.generic"):
+        return False
+    try:
+        expand_loops(producer, loops, loops)
+    except Refused:
+        return False
+    return fold_expand(reshape)
 
 
 def clean(block: Block) -> None:
@@ -207,7 +238,7 @@ class SinkReshapesPass(ModulePass):
             for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
                 changed |= sink_expanded(inner)
             for inner in [o for o in block.ops if isinstance(o, linalg.GenericOp)]:
-                if is_parallel(inner) and not reads_an_op(inner):
+                if (is_parallel(inner) or reads_once(inner)) and not reads_an_op(inner):
                     changed |= sink(inner)
             if changed:
                 clean(block)

@@ -105,6 +105,14 @@ def static_ranges(op: Structured) -> list[int]:
     return [-1 if source is None else _size(op, source) for source in loop_sources(op)]
 
 
+def is_reused(op: Structured, position: int) -> bool:
+    """Whether iterations of an op may read the same element of an operand again."""
+    indexing = maps(op)[position]
+    used = indexing.used_dims()
+    others = (size for loop, size in enumerate(static_ranges(op)) if loop not in used)
+    return not indexing.is_projected_permutation() or any(size != 1 for size in others)
+
+
 def generic(
     inputs: Sequence[SSAValue],
     outputs: Sequence[SSAValue],
