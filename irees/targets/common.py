@@ -29,6 +29,10 @@ class CommonCosts:
     repeated_work: int = cost(1 << 16, "ops of `arith`", "guess: what a core does in 1 us")
     """Work of a producer in the outer loops of its only reader that costs as much as a kernel."""
 
+    hoisted_lanes: int = cost(16, "1", "derived: the f32 lanes of AVX-512")
+    """How much longer a math function takes as a scalar that is hoisted out of a loop, per element,
+    than in vectors."""
+
     replicated_ops: int = cost(12, "ops", "guess")
     """Maximum ops in a consumer body that is replicated for each register of a block."""
 

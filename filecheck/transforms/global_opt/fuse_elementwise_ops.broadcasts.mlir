@@ -26,11 +26,32 @@ func.func @columns(%x: tensor<2048x512xf32>, %w: tensor<512xf32>) -> tensor<2048
   return %2 : tensor<2048x512xf32>
 }
 
-// The exponential of a row is hoisted out of the loop over its columns.
+// The exponential of a row is hoisted out of the loop over its columns,
 // CHECK-LABEL: func.func @rows
-// CHECK:         linalg.generic {{.*}} ins(%x, %w : tensor<2048x512xf32>, tensor<2048xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%x, %w : tensor<16x512xf32>, tensor<16xf32>)
 // CHECK:           math.exp
-func.func @rows(%x: tensor<2048x512xf32>, %w: tensor<2048xf32>) -> tensor<2048x512xf32> {
+func.func @rows(%x: tensor<16x512xf32>, %w: tensor<16xf32>) -> tensor<16x512xf32> {
+  %v = tensor.empty() : tensor<16xf32>
+  %e = tensor.empty() : tensor<16x512xf32>
+  %1 = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]} ins(%w : tensor<16xf32>) outs(%v : tensor<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<16xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %1 : tensor<16x512xf32>, tensor<16xf32>) outs(%e : tensor<16x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.mulf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<16x512xf32>
+  return %2 : tensor<16x512xf32>
+}
+
+// but many of them take less time as vectors.
+// CHECK-LABEL: func.func @many_rows
+// CHECK:         %[[E:.*]] = linalg.generic {{.*}} ins(%w : tensor<2048xf32>)
+// CHECK:           math.exp
+// CHECK:         linalg.generic {{.*}} ins(%x, %[[E]] : tensor<2048x512xf32>, tensor<2048xf32>)
+func.func @many_rows(%x: tensor<2048x512xf32>, %w: tensor<2048xf32>) -> tensor<2048x512xf32> {
   %v = tensor.empty() : tensor<2048xf32>
   %e = tensor.empty() : tensor<2048x512xf32>
   %1 = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]} ins(%w : tensor<2048xf32>) outs(%v : tensor<2048xf32>) {

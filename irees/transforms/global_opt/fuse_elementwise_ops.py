@@ -20,6 +20,8 @@ consumer's maps would not bound. It does not fuse arithmetic into a contraction,
 operands many times, nor bodies that would be too large for one kernel. For a CPU it does not fuse
 a producer of a broadcast that an outer loop would repeat, as in `x * sigmoid(w)` with one `w` for
 each column, if that costs more than the tensor: a `math` op, or the conversion of wider elements.
+Nor does it fuse math functions that inner loops would not repeat, if vectors of them cost less than
+the scalars that are hoisted, as for one `w` for each short row.
 It may move a body that captures a tensor (`tensor.extract`), but never duplicates it, and leaves a
 gather of constants for `irees-fold-constants`. MLIR: `fuseElementwiseOps`; IREE:
 `FuseMultiUseElementwiseProducer` and its guards.
@@ -54,11 +56,13 @@ from irees.targets.common import COMMON
 from irees.transforms.utils.constants import splat_scalar
 from irees.transforms.utils.elementwise_fusion import Fusion, copied, merge, plan
 from irees.transforms.utils.foldable import foldable, is_gather
+from irees.transforms.utils.lanes import calls_math
 from irees.transforms.utils.reshapes import permutes
 from irees.transforms.utils.shapes import IndexBuilder, dynamic_dims
 from irees.transforms.utils.structured import (
     is_parallel,
     is_reused,
+    iterators,
     maps,
     static_ranges,
 )
@@ -112,11 +116,12 @@ def _pays(producer: linalg.GenericOp, consumer: linalg.GenericOp, position: int)
 
 def repeats_work(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
     """Whether to compute a producer where its consumer reads it costs more than to store it."""
-    times = max(
-        repetitions(consumer, indexing)
-        for value, indexing in zip(consumer.inputs, maps(consumer), strict=False)
-        if value is producer.res[0]
-    )
+    read = [
+        m for v, m in zip(consumer.inputs, maps(consumer), strict=False) if v is producer.res[0]
+    ]
+    times = max(repetitions(consumer, indexing) for indexing in read)
+    if calls_math(producer.body.block) and any(is_hoisted(consumer, m) for m in read):
+        times *= COMMON.hoisted_lanes
     if times == 1 or ((ops := weight(producer)) < COMMON.math_weight and not _narrows(producer)):
         return False
     points = prod(_assumed(size) for size in static_ranges(producer))
@@ -131,6 +136,11 @@ def repetitions(op: linalg.GenericOp, indexing: AffineMap) -> int:
     used = indexing.used_dims()
     outer = static_ranges(op)[: max(used, default=0)]
     return prod(_assumed(size) for loop, size in enumerate(outer) if loop not in used)
+
+
+def is_hoisted(op: linalg.GenericOp, indexing: AffineMap) -> bool:
+    """Whether what depends on the loops of an operand's map alone is a scalar in vector code."""
+    return len(iterators(op)) - 1 not in indexing.used_dims()
 
 
 def _narrows(op: linalg.GenericOp) -> bool:
