@@ -663,6 +663,27 @@ def cache_is_right(program):
     return np.array_equal(cache, wanted)
 
 
+TRANSPOSED = """
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) -> tensor<4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x6xf32>
+  %t = linalg.transpose ins(%w : tensor<6x8xf32>) outs(%e : tensor<8x6xf32>) permutation = [1, 0]
+  %u = tensor.empty() : tensor<4x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%u : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %r = linalg.matmul ins(%x, %t : tensor<4x8xf32>, tensor<8x6xf32>)
+      outs(%f : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+"""
+
+
+def transposed_is_right(program):
+    """A product with a transposed matrix."""
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    w = np.arange(48, dtype=np.float32).reshape(6, 8) % 7
+    return np.array_equal(program(x, w), x @ w.T)
+
+
 FORMULA = """
 func.func @main(%k: index) -> (i32, tensor<3xi32>) {
   %e = tensor.empty() : tensor<1024x1024xi32>
@@ -859,6 +880,7 @@ PROGRAMS = {
     "images": (IMAGES, images_are_right),
     "parts": (PARTS, parts_are_right),
     "resampled": (RESAMPLED, resampled_is_right),
+    "transposed": (TRANSPOSED, transposed_is_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),
     "norms": (NORMS, norms_are_right),
