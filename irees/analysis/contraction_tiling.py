@@ -212,14 +212,21 @@ def traverse(problem: Problem) -> Traversal:
         raise Unsuitable("too few columns for a vector")
     in_panels = p.panel is not None or vector_loop is not None
     few_rows = not outer_m and _is_at_most(p.size(m), CPU.unpacked_rows)
-    contiguous = len(n) == 1 and p.b[n[0]] == 1 and p.dot is None
-    if few_rows and not in_panels and not contiguous:
+    if few_rows and not in_panels and not _reads_columns(p, n, lanes):
         raise Unsuitable("too few rows to pack for")
     in_place = few_rows or in_panels
     outer_k, k = _steps(p, in_panels, in_place)
     return Traversal(
         p.batch, outer_n, n, outer_m, m, outer_k, k, lanes, vector_loop, scattered, in_place
     )
+
+
+def _reads_columns(p: Problem, n: Sequence[int], lanes: int) -> bool:
+    """Whether vectors of columns are loaded from B as it is, and each element once."""
+    if len(n) != 1 or p.b[n[0]] != 1 or p.dot is not None:
+        return False
+    # A window slides along the columns if its steps of K overlap, even if it is dilated.
+    return not any(0 < (p.b[loop] or 0) < lanes for loop in p.k)
 
 
 def _is_at_most(size: Known, most: int) -> bool:

@@ -163,6 +163,9 @@ class CpuCosts:
     longest_load_stride: int = cost(4, "elements", "guess")
     """Maximum stride of a vector load: it also loads the elements in between."""
 
+    least_lanes: int = cost(4, "lanes", "derived: a vector of 128 bits of f32")
+    """Fewest lanes of the vectors in the epilogue of a dynamic reduction."""
+
     # Tiles of elementwise ops, reductions and transposes: `irees-select-strategy`.
 
     chunk: int = cost(16384, "iterations", "guess")

@@ -117,7 +117,9 @@ func.func @no_product(%x: tensor<?x1xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
 
 // Where the result has one element in that dim, the input may still be larger than the window.
 // CHECK-LABEL: func.func @no_window
-// CHECK:         affine_map<(d0, d1) -> ((d0 + d1))>
+// CHECK:         %[[N:.*]] = tensor.dim %w, %{{.*}} : tensor<?xf32>
+// CHECK-NEXT:    %[[X:.*]] = tensor.extract_slice %x[0] [%[[N]]] [1] : tensor<?xf32> to tensor<?xf32>
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>]{{.*}} ins(%[[X]], %w : tensor<?xf32>, tensor<?xf32>)
 func.func @no_window(%x: tensor<?xf32>, %w: tensor<?xf32>, %o: tensor<1xf32>) -> tensor<1xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %w : tensor<?xf32>, tensor<?xf32>) outs(%o : tensor<1xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
@@ -142,10 +144,11 @@ func.func @window_of_one(%x: tensor<?xf32>, %w: tensor<1xf32>) -> tensor<?xf32> 
   return %r : tensor<?xf32>
 }
 
-// A window that does not move (a stride of 0) reads a part of the image, and so its loop is no plain index.
+// A window that does not move (a stride of 0) reads a part of the image.
 // CHECK-LABEL: func.func @still_window
-// CHECK:         affine_map<(d0, d1, d2) -> (d0, {{.*}}d2)>
-// CHECK:         ins(%x, %w : tensor<1x9xf32>, tensor<3xf32>)
+// CHECK:         %[[S:.*]] = tensor.extract_slice %x[0, 0] [1, 3] [1, 1] : tensor<1x9xf32> to tensor<1x3xf32>
+// CHECK-NEXT:    %[[X:.*]] = tensor.collapse_shape %[[S]]
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>{{.*}} ins(%[[X]], %w : tensor<3xf32>, tensor<3xf32>)
 func.func @still_window(%x: tensor<1x9xf32>, %w: tensor<3xf32>, %c: tensor<1x4xf32>) -> tensor<1x4xf32> {
   %r = linalg.generic {indexing_maps = [affine_map<(b, i, k) -> (b, i * 0 + k)>, affine_map<(b, i, k) -> (k)>, affine_map<(b, i, k) -> (b, i)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<1x9xf32>, tensor<3xf32>) outs(%c : tensor<1x4xf32>) {
   ^bb0(%a: f32, %f: f32, %o: f32):

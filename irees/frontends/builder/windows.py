@@ -33,6 +33,9 @@ class Windows:
     dilation: tuple[int, ...]
     low: tuple[int, ...]
     high: tuple[int, ...]
+    whole: bool = False
+    """Whether a convolution of a transposed convolution's result by these windows reads all of it:
+    the result has (size of x - 1) * stride + extent - low - high elements."""
 
     @property
     def rank(self) -> int:
@@ -158,9 +161,9 @@ def transposed_convolution(
     The adjoint of `convolution` with respect to x: out[n, f, i * stride + k * dilation - low...]
     sums x[n, c, i...] * w[c, f, k...].
 
-    `out` are the spatial dims of the result; `high` is not used. Without dilation it is computed by
-    phases, else as a convolution of the flipped weight with x, after inserting stride - 1 zeros
-    between the elements of x.
+    `out` are the spatial dims of the result; `high` is used if the windows are `whole`. Without
+    dilation it is computed by phases, else as a convolution of the flipped weight with x, after
+    inserting stride - 1 zeros between the elements of x.
     """
     n = windows.rank
     if all(d == 1 for d in windows.dilation) and any(s > 1 for s in windows.stride):
@@ -219,8 +222,7 @@ def _by_phases(
     counts: list[Size] = []
     for i, (taps, stride) in enumerate(zip(_most_taps(windows), windows.stride)):
         first = windows.low[i] // stride
-        last = b.floordiv(b.add(out[i], windows.low[i] - 1), stride)
-        counts.append(b.sub(b.add(last, 1), first))
+        counts.append(b.sub(_places(b, x.shape[i + 2], windows, i, out[i]), first))
         x = _between(b, x, i + 2, first - (taps - 1), b.add(counts[i], taps - 1))
     width, most = weight.shape[1], _most_taps(windows)
     apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < COMMON.phase_features)
@@ -237,6 +239,16 @@ def _by_phases(
         offsets = [0, 0, *(each.first for each in chosen), *[0] * windows.rank]
         y = update_slice(b, y, part, offsets)
     return _interleaved(b, y, windows, counts, out)
+
+
+def _places(b: Builder, size: Size, windows: Windows, axis: int, out: Size) -> Size:
+    """The number of i in i * stride + phase - low for which a phase is in the result."""
+    stride = windows.stride[axis]
+    if windows.whole:
+        # Relative to the size of x, so that it is known where the image ends.
+        beyond = (windows.extent(axis) - 1 - windows.high[axis]) // stride
+        return b.add(size, beyond)
+    return b.add(b.floordiv(b.add(out, windows.low[axis] - 1), stride), 1)
 
 
 def _of_phases(

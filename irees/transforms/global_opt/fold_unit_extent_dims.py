@@ -4,7 +4,8 @@ Removes unit dims (of size 1) from structured ops.
 Frontends emit unit batch dims and keepdim axes. They hide that two ops have the same loops, and the
 reshapes between the ops block fusion. The pass drops the unit loops of each generic and the unit
 dims of its operands. The reshapes that it inserts only add or drop unit dims, and cancel. A pad
-(a slice inserted into a fill) drops unit dims, too.
+(a slice inserted into a fill) drops unit dims, too. A convolution whose window is one element reads
+a slice as long as its result, unless the image is known to be that long.
 
     %e = tensor.expand_shape %m [[0, 1]] : tensor<512xf32> into tensor<512x1xf32>
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, 0), (i, j) -> (i, j)]} ins(%x, %e)
@@ -16,12 +17,12 @@ Dynamic dims stay, even if they are 1 at run time. MLIR: `linalg-fold-unit-exten
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import (
@@ -39,7 +40,7 @@ from irees.analysis.paddings import is_background
 from irees.analysis.value_bounds import ValueBounds
 from irees.dialects.storage import is_grouping, is_undefined
 from irees.rewrites import Fuel, may_rewrite
-from irees.transforms.utils.shapes import IndexBuilder, mixed
+from irees.transforms.utils.shapes import IndexBuilder, dim, mixed
 from irees.transforms.utils.structured import (
     generic,
     iterators,
@@ -47,21 +48,22 @@ from irees.transforms.utils.structured import (
     maps,
     static_ranges,
 )
-from irees.transforms.utils.tensors import insert_slice
+from irees.transforms.utils.tensors import TensorBuilder, insert_slice
 from irees.transforms.utils.unit_dims import collapse, expand
 
 NAME = "irees-fold-unit-extent-dims"
 
 
-def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
+def window_dims(op: linalg.GenericOp, ranges: Sequence[int]) -> dict[tuple[int, int], int]:
     """
-    Returns the unit loops that must stay: a window `d0 * 2 + d1` with d0 = 0 must not become a
-    plain `d1` if the operand's dim may be larger than the trip count of d1.
+    Returns the (operand, dim) that a loop indexes once all unit loops are 0 but that may be longer
+    than the loop => the loop. Without d0, a window `d0 * 2 + d1` is no plain `d1`, whose range is
+    that of the whole dim.
     """
     zero = [
         AffineExpr.constant(0) if r == 1 else AffineExpr.dimension(i) for i, r in enumerate(ranges)
     ]
-    sources, found = loop_sources(op), set[int]()
+    sources, found = loop_sources(op), dict[tuple[int, int], int]()
     for position, indexing in enumerate(maps(op)):
         for axis, expr in enumerate(indexing.results):
             if isinstance(expr, AffineDimExpr):
@@ -70,8 +72,23 @@ def window_loops(op: linalg.GenericOp, ranges: Sequence[int]) -> set[int]:
             if isinstance(left, AffineDimExpr):
                 loop = sources[left.position]
                 if loop is None or not _are_equal(op, loop, (position, axis)):
-                    found |= expr.used_dims()
+                    found[position, axis] = left.position
     return found
+
+
+def first_elements(op: linalg.GenericOp, windows: Mapping[tuple[int, int], int]) -> None:
+    """Replaces operands by the slices of them that windows of one element read."""
+    at, sources = TensorBuilder(op), loop_sources(op)
+    for position in dict.fromkeys(position for position, _ in windows):
+        value = op.operands[position]
+        assert isinstance(value.type, TensorType)
+        sizes = [dim(value, axis, at) for axis in range(value.type.get_num_dims())]
+        for (operand, axis), loop in windows.items():
+            if operand == position:
+                source = sources[loop]
+                assert source is not None
+                sizes[axis] = dim(op.operands[source[0]], source[1], at)
+        op.operands[position] = at.extract_slice(value, [0] * len(sizes), sizes)
 
 
 def _are_equal(op: linalg.GenericOp, *dims: tuple[int, int]) -> bool:
@@ -98,11 +115,14 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
     if is_background(op) or not all(is_affine(e) for m in maps(op) for e in m.results):
         return False
     ranges = static_ranges(op)
-    in_windows = window_loops(op, ranges)
-    kept_loops = [i for i, r in enumerate(ranges) if r != 1 or i in in_windows]
-    reduced = _reduced_maps(op, kept_loops)
+    windows, sources = window_dims(op, ranges), loop_sources(op)
+    if any(sources[loop] is None for loop in windows.values()):
+        return False
+    kept_loops = [i for i, r in enumerate(ranges) if r != 1]
+    reduced = _reduced_maps(op, kept_loops, windows)
     if reduced is None or not may_rewrite(NAME, op, "drop_unit_dims of linalg.generic"):
         return False
+    first_elements(op, windows)
     new_maps, kept_dims = reduced
     builder = IndexBuilder(InsertPoint.before(op))
     operands = [
@@ -126,7 +146,7 @@ def drop_unit_dims(op: linalg.GenericOp) -> bool:
 
 
 def _reduced_maps(
-    op: linalg.GenericOp, kept_loops: Sequence[int]
+    op: linalg.GenericOp, kept_loops: Sequence[int], windows: Container[tuple[int, int]]
 ) -> tuple[list[AffineMap], list[list[int]]] | None:
     """
     Returns the maps over the kept loops, and the kept dims of each operand.
@@ -140,8 +160,7 @@ def _reduced_maps(
         replacements[old] = AffineExpr.dimension(new)
     kept_dims: list[list[int]] = []
     new_maps: list[AffineMap] = []
-    for operand, indexing_map in zip(op.operands, indexing, strict=True):
-        shape = operand.type.get_shape() if isinstance(operand.type, TensorType) else ()
+    for shape, indexing_map in zip(_shapes(op, windows), indexing, strict=True):
         exprs = [
             e.replace_dims_and_symbols(replacements, []).simplify(len(kept_loops), 0)
             for e in indexing_map.results
@@ -157,6 +176,15 @@ def _reduced_maps(
     if AffineMap(len(kept_loops), 0, results).inverse_permutation() is None and kept_loops:
         return None
     return new_maps, kept_dims
+
+
+def _shapes(op: linalg.GenericOp, windows: Container[tuple[int, int]]) -> list[list[int]]:
+    """Returns the shape of each operand; the dims of `windows`, which are sliced, are dynamic."""
+    shapes = [o.type.get_shape() if isinstance(o.type, TensorType) else () for o in op.operands]
+    return [
+        [DYNAMIC_INDEX if (n, d) in windows else size for d, size in enumerate(shape)]
+        for n, shape in enumerate(shapes)
+    ]
 
 
 def _cover(exprs: Sequence[AffineExpr], shape: Sequence[int], ranges: Sequence[int]) -> bool:

@@ -43,7 +43,10 @@ def convolve(
     low = high = call.spread(padding, n)
     shape = call.shape()
     out = shape[-n:] if n else ()
-    found = Windows(tuple(kernel), call.steps(stride, n), call.steps(dilation, n), low, high)
+    if transposed:
+        high = tuple(h - more for h, more in zip(high, call.spread(output_padding, n), strict=True))
+    steps = call.steps(stride, n), call.steps(dilation, n)
+    found = Windows(tuple(kernel), *steps, low, high, whole=transposed)
     if transposed:
         result = windows.transposed_convolution(b, x, weight, found, groups, out)
     else:

@@ -48,9 +48,7 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, remainder, upper_bound
-from irees.transforms.utils.structured import (
-    writes_along_reduction,
-)
+from irees.transforms.utils.structured import is_parallel, writes_along_reduction
 
 
 @dataclass
@@ -408,14 +406,30 @@ class Nest(ElementAccesses):
             self._rest(loop, main, size, ivs, at)
             return
         if not self.may_repeat():
-            self._ones(loop, main, size, ivs, at)
+            self._halves(loop, main, size, ivs, at)
             return
         close, several, few = if_both(at, at.at_least(size, self.lanes))
         body, _, inner = for_loop(several, main, size, self.lanes)
         self._points({**ivs, loop: inner.sub(size, self.lanes)}, inner, lanes=self.lanes)
         body()
-        self._ones(loop, main, size, ivs, few)
+        self._halves(loop, main, size, ivs, few)
         close()
+
+    def _halves(
+        self, loop: int, start: Size, stop: Size, ivs: dict[int, Size], at: IndexBuilder
+    ) -> None:
+        """
+        Emits a dynamic epilogue: vectors of half as many lanes each time, then single iterations.
+        Only a reduction has vectors, since its iterations are long.
+        """
+        lanes = self.lanes // 2
+        while lanes >= CPU.least_lanes and not is_parallel(self.op):
+            end = at.mul(at.floordiv(stop, lanes), lanes)
+            body, iv, inner = for_loop(at, start, end, lanes)
+            self._points({**ivs, loop: iv}, inner, lanes=lanes)
+            body()
+            start, lanes = end, lanes // 2
+        self._ones(loop, start, stop, ivs, at)
 
     def _ones(
         self, loop: int, start: Size, stop: Size, ivs: dict[int, Size], at: IndexBuilder
