@@ -2145,4 +2145,28 @@ MUTANTS = (
         "    return None\n",
         ("tests/test_probe.py",),
     ),
+    Mutant(
+        "A400",
+        "the text of a dynamic size is that of its symbol",
+        "irees/frontends/torch/symbolic_text.py",
+        "if not _computes(sys._getframe(1)):",
+        "if True:",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
+    Mutant(
+        "A401",
+        "a dynamic size is no int for the program",
+        "irees/frontends/torch/lengths.py",
+        "    return isinstance(x, kinds) or (type(x) in _LIKE and isinstance(_LIKE[type(x)], kinds))\n",
+        "    return isinstance(x, kinds)\n",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
+    Mutant(
+        "A402",
+        "a kernel for a generic without iterations",
+        "irees/transforms/utils/unused_results.py",
+        "if op.res and 0 in static_ranges(op):",
+        "if False:",
+        ("filecheck/transforms/global_opt/erase_unused_results.mlir",),
+    ),
 )

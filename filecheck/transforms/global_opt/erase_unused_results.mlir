@@ -157,3 +157,27 @@ func.func @stored(%x: tensor<4xi32>, %o: tensor<4xi32>, %p: tensor<4xi32>, %m: m
   } -> (tensor<4xi32>, tensor<4xi32>)
   return %r#0 : tensor<4xi32>
 }
+
+// A generic with a loop of no iterations writes nothing: its init is the result.
+// CHECK-LABEL: func.func @empty_rows
+// CHECK-NEXT:    func.return %o
+func.func @empty_rows(%x: tensor<0x4xf32>, %o: tensor<0xf32>) -> tensor<0xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<0x4xf32>) outs(%o : tensor<0xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %n = arith.addf %s, %a : f32
+    linalg.yield %n : f32
+  } -> tensor<0xf32>
+  return %r : tensor<0xf32>
+}
+
+// A loop of dynamic size may have iterations.
+// CHECK-LABEL: func.func @no_dynamic_rows
+// CHECK-NEXT:    linalg.generic
+func.func @no_dynamic_rows(%x: tensor<?x4xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x4xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %n = arith.addf %s, %a : f32
+    linalg.yield %n : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

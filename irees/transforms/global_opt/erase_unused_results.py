@@ -1,5 +1,5 @@
 """
-Drops unused results from ops with several results.
+Drops unused results from ops with several results, and generics without iterations.
 
     %m:2 = linalg.generic ... outs(%v, %i) { max, and the index of it }    // only %m#0 is used
   =>
@@ -9,8 +9,9 @@ The pass drops a result of `linalg.generic` if its accumulator feeds only its ow
 other operands still bound every loop. It drops an operand of a sort, with its pair of comparator
 arguments, if the comparator reads neither argument: a compared key stays even if only the positions
 are used. First it erases dead code in bodies. It merges equal operands of a generic, and drops
-an operand that the body does not read if the loops are bounded without it. The patterns are those
-of `canonicalize`, which also erases ops without any used result. IREE:
+an operand that the body does not read if the loops are bounded without it. A generic with a loop
+of static size 0 is replaced by its inits, since its kernel would compute no element. The patterns
+are those of `canonicalize`, which also erases ops without any used result. IREE:
 `RemoveUnusedSortOpResults`; MLIR: `EraseUnusedOperandsAndResults`.
 """
 

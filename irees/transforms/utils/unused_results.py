@@ -1,5 +1,5 @@
 """
-Erases unused operands and results.
+Erases unused operands and results, and generics without iterations.
 
 Patterns of `canonicalize` and of `irees-erase-unused-results`. MLIR:
 `EraseUnusedOperandsAndResults`; IREE: `RemoveUnusedSortOpResults`.
@@ -17,7 +17,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.traits import is_side_effect_free
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.transforms.utils.structured import generic, iterators, maps
+from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
 
 
 def erase_dead_code(block: Block, erase: Callable[[Operation], None]) -> None:
@@ -236,8 +236,18 @@ class EraseUnusedTopkIndices(RewritePattern):
         rewriter.replace(op, new, [new.results[0], None])
 
 
+class FoldEmptyGeneric(RewritePattern):
+    """generic with a loop of no iterations  =>  its inits"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: linalg.GenericOp, rewriter: PatternRewriter, /) -> None:
+        if op.res and 0 in static_ranges(op):
+            rewriter.replace(op, [], list(op.outputs))
+
+
 PATTERNS: dict[str, tuple[RewritePattern, ...]] = {
     linalg.GenericOp.name: (
+        FoldEmptyGeneric(),
         EraseUnusedGenericResults(),
         MergeEqualGenericResults(),
         EraseUnusedGenericInputs(),
