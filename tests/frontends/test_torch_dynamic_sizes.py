@@ -6,6 +6,7 @@ eager gives, or is refused. None is silently computed for another size.
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch.nn import functional  # noqa: E402
 
 import irees  # noqa: E402
 from irees.errors import ArgumentError, RuntimeTrap, UnsupportedError  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 TRACED = 8
 """Rows of the example inputs; each has 4 columns."""
@@ -39,6 +42,12 @@ def chunks(x: Any) -> Any:
 
 def diagonal(x: Any) -> Any:
     return x.clone().fill_diagonal_(7.0)
+
+
+def report(x: Any) -> Any:
+    logger.debug(f"rows: {x.shape[0]}")
+    assert x.dim() == 2, f"expected a matrix, not {x.shape}"
+    return x * 2
 
 
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
@@ -66,6 +75,12 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
     "singular values": (lambda x: torch.linalg.svdvals(x), {4, 7, 12, 30}),
     "fourier": (lambda x: torch.fft.fft(x, dim=0).abs(), set(SIZES) - {0}),
     "softmax": (lambda x: x.softmax(0), set(SIZES)),
+    "instance": (lambda x: x * (2 if isinstance(x.shape[0], int) else 3), set(SIZES)),
+    "float": (lambda x: x * (2 if isinstance(x.shape[0] / 2, int | float) else 3), set(SIZES)),
+    "type": (lambda x: x * (2 if type(x.shape[0]) is int else 3), set(SIZES)),
+    "class": (lambda x: x * (2 if isinstance(type(x.shape[0]), type) else 3), set(SIZES)),
+    "text": (lambda x: x * len(str(x.shape[0])), set()),
+    "message": (report, set(SIZES)),
     "product": (lambda x: x @ x.T, set(SIZES)),
     "attention": (
         lambda x: functional.scaled_dot_product_attention(x[None], x[None], x[None]),
@@ -464,3 +479,24 @@ def test_distances_of_all_pairs_of_any_number_of_rows(target):
     for rows in (3, 4, 17):
         x = torch.rand(rows, 3)
         torch.testing.assert_close(program(x), distances(x))
+
+
+TEXTS: dict[str, Callable[[Any], Any]] = {
+    "str": lambda x: x * len(str(x.shape[0])),
+    "format": lambda x: x * len(f"rows: {x.shape[0]}"),
+    "shape": lambda x: x * len(str(x.shape)),
+    "float": lambda x: x * len(repr(x.shape[0] / 2)),
+}
+"""Programs that compute from the text of a dynamic size."""
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_size_whose_text_is_used_is_not_dynamic(name):
+    x = torch.rand(5, 2)
+    with pytest.raises(UnsupportedError, match=r"specialized|generated guard"):
+        irees.compile(TEXTS[name], (x,), dynamic_shapes=({0: Dim("n")},), target="reference")
+    shapes = ({0: Dim.AUTO},)
+    program = irees.compile(TEXTS[name], (x,), dynamic_shapes=shapes, target="reference")
+    torch.testing.assert_close(program(x), TEXTS[name](x))
+    with pytest.raises((ArgumentError, RuntimeTrap)):
+        program(torch.rand(100, 2))

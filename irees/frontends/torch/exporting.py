@@ -46,6 +46,7 @@ from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
 from .sizes import as_exported
 from .symbolic_counts import symbolic_functions
+from .symbolic_text import text_of_numbers
 
 _LOGGERS = (
     "torch._subclasses.fake_tensor",
@@ -217,6 +218,7 @@ class _Attempt:
             symbolic_lengths(self.module, numbers=again),
             symbolic_functions(every=again),
             self.sizes.noted(),
+            text_of_numbers(),
             averages_traced(),
             random_state_refused(),
             fixed_arguments(plain, args, kwargs) as (given, named),

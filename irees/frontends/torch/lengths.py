@@ -2,7 +2,9 @@
 Keeps `len(x)` of a tensor symbolic while a program is exported; `int(n)` and `float(n)`, too.
 
 Python requires that `Tensor.__len__` returns an int, so tracing it specializes a dynamic dim and
-fails for a data-dependent one. While active, `len` is replaced in the modules of the program:
+fails for a data-dependent one. A symbolic number is no instance of `int`, so `isinstance(n, int)`
+takes another branch than in eager. While active, `len`, `isinstance`, `type` and `divmod` are
+replaced in the modules of the program:
 
     with symbolic_lengths(module):
         torch.export.export(module, args)
@@ -73,7 +75,57 @@ def quotient_and_rest(x: Any, y: Any) -> Any:
     return (x // y, x % y) if is_symbolic else divmod(x, y)
 
 
-_REPLACED: dict[str, Any] = {"len": length, "divmod": quotient_and_rest}
+_LIKE: dict[type, Any] = {torch.SymInt: 1, torch.SymFloat: 1.0, torch.SymBool: True}
+"""A number of the type that eager has in place of a symbolic one."""
+
+
+def is_instance(x: Any, kinds: Any) -> bool:
+    """`isinstance(x, kinds)`; a symbolic number is also what it is in eager."""
+    return isinstance(x, kinds) or (type(x) in _LIKE and isinstance(_LIKE[type(x)], kinds))
+
+
+class _Type:
+    """Stands for `type`: `type(n)` of a symbolic number is what it is in eager."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) in _LIKE:
+            return type(_LIKE[type(args[0])])
+        return type(*args, **kwargs)
+
+    def __mro_entries__(self, bases: Any) -> tuple[type]:
+        return (type,)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(type, name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return type[item]
+
+    def __or__(self, other: Any) -> Any:
+        return type | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | type
+
+    def __eq__(self, other: object) -> bool:
+        return other is type or other is self
+
+    def __hash__(self) -> int:
+        return hash(type)
+
+
+_REPLACED: dict[str, Any] = {
+    "len": length,
+    "divmod": quotient_and_rest,
+    "isinstance": is_instance,
+    "type": _Type(),
+}
 _NUMBERS: dict[str, Any] = {"int": _Int, "float": _Float}
 
 
@@ -97,8 +149,8 @@ def modules_of(program: torch.nn.Module) -> list[ModuleType]:
 @contextmanager
 def symbolic_lengths(program: torch.nn.Module, numbers: bool = False) -> Generator[None]:
     """
-    Replaces `len`, and `int` and `float` if `numbers`, in the modules of a program, except in those
-    that define their own.
+    Replaces `len`, `isinstance`, `type` and `divmod`, and `int` and `float` if `numbers`, in the
+    modules of a program, except in those that define their own.
     """
     replaced = {**_REPLACED, **(_NUMBERS if numbers else {})}
     changed = [(vars(m), name) for m in modules_of(program) for name in replaced.keys() - vars(m)]
