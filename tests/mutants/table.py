@@ -2169,4 +2169,12 @@ MUTANTS = (
         "if False:",
         ("filecheck/transforms/global_opt/erase_unused_results.mlir",),
     ),
+    Mutant(
+        "A403",
+        "residuals of matrices without full rank",
+        "irees/frontends/torch/lowerings/linear_algebra.py",
+        "            b.check(b.item(reductions.all_(b, full, [0])), message)\n",
+        "            del full, message\n",
+        ("tests/frontends/test_torch_least_squares.py",),
+    ),
 )

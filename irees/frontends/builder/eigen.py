@@ -347,3 +347,33 @@ def pseudo_inverse(b: Builder, x: Tensor, bound: Any, hermitian: bool = False) -
 
     inverse = b.map(invert, sizes, shapes.reshape(b, largest, [batch, 1]))
     return matmul(b, b.map(_scaled, right, shapes.reshape(b, inverse, [batch, 1, count])), left)
+
+
+def least_squares(b: Builder, x: Tensor, y: Tensor, bound: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """
+    The z of least norm that minimizes |x z - y|: V diag(1 / s) U^H y over the s > bound(body,
+    largest s). Also returns the number of these s (i64) and s in descending order, per matrix.
+    """
+    u, sizes, vh = svd(b, x, False)
+    batch, count = sizes.shape
+    largest = shapes.slice_axis(b, sizes, 1, 0, 1)
+
+    def is_kept(v: Scalar, top: Scalar) -> Scalar:
+        return v > bound(v.body, top)
+
+    def invert(v: Scalar, top: Scalar) -> Scalar:
+        keep = is_kept(v, top)
+        return keep.where(1 / keep.where(v, 1.0), 0.0)
+
+    kept = b.map(lambda v, top: is_kept(v, top).to(I64), sizes, largest, dtype=I64)
+    inverse = shapes.reshape(b, b.map(invert, sizes, largest), [batch, count, 1])
+    left, right = (transposed(b, t, conjugate=True) for t in (u, vh))
+
+    def solved(y: Tensor) -> Tensor:
+        return matmul(b, right, b.map(_scaled, matmul(b, left, y), inverse))
+
+    solution = solved(y)
+    # Solving for the residual, too, corrects what U and V are off from orthogonal.
+    rest = b.map(lambda v, w: v - w, y, matmul(b, x, solution))
+    solution = b.map(lambda v, w: v + w, solution, solved(rest))
+    return solution, reductions.sum_(b, kept, [1], I64), sizes

@@ -84,6 +84,37 @@ def ctc_loss_tensor(
     return _ctc_results(log_probs, targets.shape[-1])
 
 
+@infers(aten.linalg_lstsq.default)
+def lstsq(
+    mode: Any, op: Any, x: Any, y: Any, rcond: Any = None, *, driver: str | None = None
+) -> tuple[Any, Any, Any, Any]:
+    """The shapes for matrices of full rank; PyTorch has no residuals of others."""
+    rows, columns = x.shape[-2:]
+    is_vector = y.dim() == 1 or (x.dim() - 1 == y.dim() and y.shape == x.shape[:-1])
+    right = y.unsqueeze(-1) if is_vector else y
+    torch._check(
+        x.dim() >= 2 and right.shape[:-1] == x.shape[:-1] and x.dtype == y.dtype,
+        lambda: (
+            f"lstsq: expected matrices of the same dtype, number and rows, but got "
+            f"{list(x.shape)} and {list(y.shape)}"
+        ),
+    )
+    torch._check(
+        driver in (None, "gels", "gelsy", "gelsd", "gelss"),
+        lambda: "lstsq: driver must be one of gels, gelsy, gelsd and gelss",
+    )
+    batch, count, real = x.shape[:-2], right.shape[-1], x.real.dtype
+    shape = (*batch, columns) if is_vector else (*batch, columns, count)
+    has_residuals = driver in ("gels", "gelsd", "gelss") and rows > columns
+    has_values = driver in ("gelsd", "gelss")
+    return (
+        x.new_empty(shape),
+        x.new_empty((*batch, count) if has_residuals else (0,), dtype=real),
+        x.new_empty((0,) if driver == "gels" else batch, dtype=torch.int64),
+        x.new_empty((*batch, min(rows, columns)) if has_values else (0,), dtype=real),
+    )
+
+
 @decomposes(aten.ctc_loss.IntList)
 def ctc_loss_of_numbers(
     log_probs: Any, targets: Any, input_lengths: Sequence[int], target_lengths: Sequence[int],

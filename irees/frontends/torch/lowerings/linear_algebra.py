@@ -8,7 +8,7 @@ from typing import Any
 from ...builder import Body, Scalar, Size, Tensor, eigen, householder, reductions, shapes
 from ...builder import linear_algebra as la
 from ...builder.dtypes import BOOL, F64, INDEX
-from ..calls import Call, lowers
+from ..calls import Call, Operand, lowers
 from ..operators import aten
 
 
@@ -386,6 +386,11 @@ def _per_matrix(call: Call, value: Tensor | None, x: Tensor) -> Tensor | None:
     return shapes.reshape(b, value, [b.product(x.shape[:-2])])
 
 
+def _epsilon(x: Tensor) -> float:
+    """The distance of 1 to the next larger number."""
+    return 2.0**-52 if x.dtype.part.bits == 64 else 2.0**-23
+
+
 @lowers(aten.linalg_pinv.atol_rtol_tensor)
 def pinv(
     call: Call, x: Tensor, *, atol: Tensor | None, rtol: Tensor | None, hermitian: bool
@@ -393,7 +398,7 @@ def pinv(
     """The pseudo-inverse; singular values up to max(atol, rtol s[0]) count as 0"""
     if any(isinstance(size, int) and size == 0 for size in x.shape):
         return call.b.full(0, call.dtype(), call.shape())
-    epsilon = 2.0**-52 if x.dtype.part.bits == 64 else 2.0**-23
+    epsilon = _epsilon(x)
     sizes = [s for s in x.shape[-2:] if isinstance(s, int)]
     default = max(sizes, default=1) * epsilon
     absolute, relative = (_per_matrix(call, v, x) for v in (atol, rtol))
@@ -409,3 +414,55 @@ def pinv(
 
     matrices = la.batched(call.b, x if hermitian else _numbers(call, x))
     return _shaped(call, eigen.pseudo_inverse(call.b, matrices, bound, hermitian), 0)
+
+
+# --- least squares ---
+
+
+def _residuals(call: Call, x: Tensor, y: Tensor, solution: Tensor) -> Tensor:
+    """sum over i of |y - x z|^2 for each column of y"""
+    b = call.b
+    product = la.matmul(b, x, solution)
+    squares = b.map(lambda v, w: la.square(v - w), y, product, dtype=x.dtype.part)
+    return _shaped(call, reductions.sum_(b, squares, [1]), 1)
+
+
+@lowers(aten.linalg_lstsq.default)
+def lstsq(
+    call: Call, x: Tensor, y: Tensor, rcond: Operand | None, *, driver: str | None
+) -> tuple[Tensor, ...]:
+    """
+    The z of least norm that minimizes |x z - y|. Singular values up to rcond s[0] count as 0, for
+    `gels` none. PyTorch has no residuals of matrices without full rank, so a run that uses these
+    aborts.
+    """
+    b = call.b
+    if la.is_empty(*x.shape, *y.shape):
+        return tuple(b.full(0, call.dtype(i), call.shape(i)) for i in range(4))
+    if _is_vector(call.raw[0], call.raw[1]):
+        y = shapes.unsqueeze(b, y, y.rank)
+    columns = x.shape[-1]
+    largest = b.value(b.maximum(*x.shape[-2:]))
+    x, y = la.batched(b, _numbers(call, x)), la.batched(b, y)
+
+    def bound(s: Body, top: Scalar) -> Scalar:
+        if driver == "gels":
+            return s.number(0.0, top.dtype)
+        if rcond is None:
+            factor = s.scalar(largest).to(top.dtype) * _epsilon(x)
+        else:
+            factor = call.number_in(s, rcond, top.dtype)
+        return factor * top
+
+    solution, rank, sizes = eigen.least_squares(b, x, y, bound)
+    residuals, shown = _empty(call, 1), _empty(call, 2)
+    if call.fake(1).numel() != 0 and 1 not in call.unused:
+        if driver != "gels":
+            full = b.map(lambda r: r == r.body.as_index(columns).to(r.dtype), rank, dtype=BOOL)
+            message = "a matrix without full rank has no residuals"
+            b.check(b.item(reductions.all_(b, full, [0])), message)
+        residuals = _residuals(call, x, y, solution)
+    if driver != "gels":
+        shown = _shaped(call, rank, 2)
+    values = _shaped(call, sizes, 3) if driver in ("gelsd", "gelss") else _empty(call, 3)
+    return _shaped(call, solution, 0), residuals, shown, values
