@@ -2177,4 +2177,12 @@ MUTANTS = (
         "            del full, message\n",
         ("tests/frontends/test_torch_least_squares.py",),
     ),
+    Mutant(
+        "A404",
+        "a padding mask of an encoder layer is one of queries",
+        "irees/frontends/torch/encoder_layers.py",
+        "if mask_type == _OF_KEYS:",
+        "if False:",
+        ("tests/frontends/test_torch_encoder_layers.py",),
+    ),
 )

@@ -8,6 +8,8 @@ Tracing stops at operators that have a lowering.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
@@ -21,7 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from irees.errors import UnsupportedError
 
-from . import foreach, metas, primitives
+from . import encoder_layers, foreach, metas, primitives
 from .calls import LOWERINGS
 from .gradients import GRADIENTS
 
@@ -42,7 +44,8 @@ def full_table() -> dict[Any, Any]:
         table.setdefault(op, function)
     for op, function in foreach.decompositions().items():
         table.setdefault(op, function)
-    return {**table, **metas.COMPOSITES, **GRADIENTS, **primitives.DECOMPOSITIONS}
+    own = (metas.COMPOSITES, GRADIENTS, primitives.DECOMPOSITIONS, encoder_layers.DECOMPOSITIONS)
+    return functools.reduce(operator.or_, own, table)
 
 
 @cache
