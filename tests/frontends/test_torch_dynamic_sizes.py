@@ -52,6 +52,16 @@ def report(x: Any) -> Any:
 
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
     "branch": (branch, {7, 12, 30}),
+    "some": (lambda x: x.sum(0) if x.shape[0] > 0 else x.sum(0) + 1, set(SIZES) - {0}),
+    "several": (lambda x: x * 2 if len(x) > 1 else x * 3, set(SIZES) - {0, 1}),
+    "one": (lambda x: x * 3 if x.shape[0] == 1 else x * 2, set(SIZES) - {1}),
+    "none": (lambda x: x.sum(0) if x.numel() != 0 else x.sum(0) + 1, set(SIZES) - {0}),
+    "truth": (lambda x: x.sum(0) if x.shape[0] else x.sum(0) + 1, set(SIZES) - {0}),
+    "any size": (lambda x: x * 2 if x.shape[0] >= 0 else x, set(SIZES)),
+    "at least one": (lambda x: x.sum(0) / max(x.shape[0], 1), set(SIZES) - {0}),
+    "at most one": (lambda x: x.sum(0) + min(x.shape[0], 1), set(SIZES) - {0}),
+    "distance": (lambda x: x.sum(0) + abs(x.shape[0] - 1), set(SIZES) - {0}),
+    "layer": (lambda x: functional.batch_norm(x, None, None, training=True), set(SIZES) - {1}),
     "even": (even, {0, 2, 4, 12, 30}),
     "chunks": (chunks, {7}),
     "rows": (lambda x: x.new_zeros(len(x), 3) + len(x), set(SIZES)),

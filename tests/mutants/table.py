@@ -2185,4 +2185,20 @@ MUTANTS = (
         "if False:",
         ("tests/frontends/test_torch_encoder_layers.py",),
     ),
+    Mutant(
+        "A405",
+        "a comparison of a dynamic size with 1 holds for all sizes",
+        "irees/frontends/torch/program.py",
+        "    checks.emit_decisions()\n",
+        "",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
+    Mutant(
+        "A406",
+        "the largest of a dynamic size and 1 is the size",
+        "irees/frontends/torch/size_decisions.py",
+        "        if found in sides and None not in sides and _is_programs():",
+        "        if False:",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
 )

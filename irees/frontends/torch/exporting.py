@@ -44,6 +44,7 @@ from .quantized import unpacked
 from .random_state import random_state_refused
 from .rewriting import Traceable
 from .scalar_calls import ScalarCalls
+from .size_decisions import decisions_noted
 from .sizes import as_exported
 from .symbolic_counts import symbolic_functions
 from .symbolic_text import text_of_numbers
@@ -219,6 +220,7 @@ class _Attempt:
             symbolic_functions(every=again),
             self.sizes.noted(),
             text_of_numbers(),
+            decisions_noted(),
             averages_traced(),
             random_state_refused(),
             fixed_arguments(plain, args, kwargs) as (given, named),

@@ -3,8 +3,9 @@ Checks of the sizes for which PyTorch traced a program.
 
 For `if x.shape[0] > 5`, PyTorch traces the branch that the example inputs take and records a guard.
 For a range such as `Dim("n", max=100)`, it decides conditions without a guard. Both become run-time
-checks, as in PyTorch's own ExportedProgram. Shape rules of operators also record guards, such as
-`s % 2 == 0` for a reshape, as do decompositions during the import.
+checks, as in PyTorch's own ExportedProgram. So do decisions of the program for which PyTorch
+assumes sizes of at least 2 (`size_decisions.py`). Shape rules of operators also record guards, such
+as `s % 2 == 0` for a reshape, as do decompositions during the import.
 
 PyTorch itself compares sizes with 0, 1 and each other to describe strides and to take shortcuts. If
 a comparison is false, it traces the general case, which is correct for all sizes. Comparisons about
@@ -27,6 +28,7 @@ from irees.errors import UnsupportedError
 
 from .decisions import is_machinery
 from .importing import GraphImporter
+from .size_decisions import decided_sizes
 from .sizes import ANY_SIZE
 
 LARGEST_SIZE = 2**31
@@ -67,6 +69,25 @@ class SizeChecks:
                 self._emit(sympy.Ge(symbol, lower))
             if upper.is_Integer and upper < LARGEST_SIZE:
                 self._emit(sympy.Le(symbol, upper))
+
+    def emit_decisions(self) -> None:
+        """Checks what the program decides by sizes, and what may differ for a size of 0 or 1."""
+        for relation in decided_sizes(self.env):
+            # A dim that is declared as `2 * Dim("n")` replaces the symbol.
+            sides = [self.env.replace(side) for side in relation.args]
+            relation = relation.func(*sides, evaluate=False)
+            if not self._holds(relation):
+                self._emit(relation)
+
+    def _holds(self, relation: Any) -> bool:
+        """Whether a relation holds for all sizes that the other checks allow."""
+        sizes = {}
+        for symbol in relation.free_symbols:
+            bounds = self.exported.range_constraints.get(symbol)
+            lower = 0 if bounds is None or bounds.lower <= self.unchecked else bounds.lower
+            sizes[symbol] = lower + sympy.Dummy(integer=True, nonnegative=True)
+        left, right = (side.xreplace(sizes) for side in relation.args)
+        return relation.func(left - right, 0) == sympy.true
 
     def emit_guards(self) -> None:
         """Checks the guards that were recorded since the last call."""

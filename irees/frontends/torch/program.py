@@ -56,6 +56,7 @@ def import_exported(
     inputs = _Inputs(importer, block, exported)
     checks = SizeChecks(importer, exported, unchecked)
     checks.emit_ranges()
+    checks.emit_decisions()
     checks.emit_guards()
     checks.emit_saved_guards()
     results = importer.run(exported.graph_module, inputs.values)
