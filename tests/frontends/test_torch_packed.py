@@ -93,3 +93,17 @@ def test_a_total_length(total, batch_first):
         given = torch.tensor(lengths)
         for found, expected in zip(program(x, given), padded(x, given), strict=True):
             assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM])
+def test_any_number_of_sequences(layer):
+    batch, time = torch.export.Dim("batch"), torch.export.Dim("time")
+    model = Packed(layer(3, 4)).eval()
+    program = irees.compile(
+        model, (inputs(1, 3, 5, 3), LENGTHS), target="reference",
+        dynamic_shapes=({0: batch, 1: time}, {0: batch}),
+    )  # fmt: skip
+    for lengths in ([3, 1, 2, 7], [4], [2, 2]):
+        x, given = inputs(2, len(lengths), 7, 3), torch.tensor(lengths)
+        with torch.no_grad():
+            torch.testing.assert_close(program(x, given), model(x, given))

@@ -2201,4 +2201,12 @@ MUTANTS = (
         "        if False:",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A407",
+        "looking for views fixes sizes that composite operators read",
+        "irees/frontends/torch/functionalizing.py",
+        "with retraced(mode), sizes:",
+        "with retraced(mode):",
+        ("tests/frontends/test_torch_packed.py",),
+    ),
 )

@@ -180,8 +180,11 @@ def hides_a_view(node: Node) -> bool:
     if not values or not target._can_decompose() or _declares(target):
         return False
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    mode: Any = values[0].fake_mode  # type: ignore[attr-defined]
+    # A composite operator may read sizes, which must not fix them.
+    sizes = contextlib.nullcontext() if mode.shape_env is None else mode.shape_env.suppress_guards()
     try:
-        with retraced(values[0].fake_mode):  # type: ignore[attr-defined]
+        with retraced(mode), sizes:
             results = target(*args, **kwargs)
     except Exception:  # an operator without a rule for fake tensors returns new memory
         return False

@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.nn.modules import rnn
 
 _OTHERS = frozenset({"torch", "irees", "builtins"})
 """Packages that never contain the program."""
@@ -150,12 +151,14 @@ def modules_of(program: torch.nn.Module) -> list[ModuleType]:
 def symbolic_lengths(program: torch.nn.Module, numbers: bool = False) -> Generator[None]:
     """
     Replaces `len`, `isinstance`, `type` and `divmod`, and `int` and `float` if `numbers`, in the
-    modules of a program, except in those that define their own.
+    modules of a program, except in those that define their own. Recurrent layers convert the batch
+    of a packed sequence with `int`, so the numbers are always replaced in their module.
     """
     replaced = {**_REPLACED, **(_NUMBERS if numbers else {})}
     changed = [(vars(m), name) for m in modules_of(program) for name in replaced.keys() - vars(m)]
+    changed += [(vars(rnn), name) for name in _NUMBERS.keys() - vars(rnn)]
     for names, name in changed:
-        names[name] = replaced[name]
+        names[name] = (replaced | _NUMBERS)[name]
     try:
         yield
     finally:
