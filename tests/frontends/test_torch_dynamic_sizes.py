@@ -84,6 +84,11 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], set[int]]] = {
     "diagonal": (diagonal, {7, 12, 30}),
     "singular values": (lambda x: torch.linalg.svdvals(x), {4, 7, 12, 30}),
     "fourier": (lambda x: torch.fft.fft(x, dim=0).abs(), set(SIZES) - {0}),
+    "real fourier": (lambda x: torch.fft.rfft(x, dim=0).abs(), set(SIZES) - {0}),
+    "inverse": (
+        lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=0), x.shape[0], dim=0),
+        set(SIZES) - {0},
+    ),
     "softmax": (lambda x: x.softmax(0), set(SIZES)),
     "instance": (lambda x: x * (2 if isinstance(x.shape[0], int) else 3), set(SIZES)),
     "float": (lambda x: x * (2 if isinstance(x.shape[0] / 2, int | float) else 3), set(SIZES)),

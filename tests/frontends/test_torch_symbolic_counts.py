@@ -65,6 +65,8 @@ VECTORS = {
     "diag_embed": lambda x: x[:3].expand(2, 3).diag_embed(-(x.shape[0] // 2)),
     "take_along_dim": lambda x: torch.take_along_dim(x[None], x.argsort()[:, None], 1),
     "multi_dot": lambda x: torch.linalg.multi_dot([torch.outer(x, x), x[:, None], x[None]]),
+    "einsum": lambda x: torch.einsum("i,jk,k->ij", x, torch.outer(x, x), x),
+    "shifts": lambda x: torch.fft.fftshift(torch.outer(x, x)) + torch.fft.ifftshift(x, 0),
     "isin": lambda x: torch.isin(x, x[:2]),
     "spectrum": lambda x: torch.stft(
         x.repeat(8), x.shape[0], window=torch.ones(x.shape[0]), return_complex=True

@@ -2209,4 +2209,12 @@ MUTANTS = (
         "with retraced(mode):",
         ("tests/frontends/test_torch_packed.py",),
     ),
+    Mutant(
+        "A408",
+        "the transform of real numbers fixes half of their number",
+        "irees/frontends/torch/metas.py",
+        "    if all(isinstance(size, int) for size in x.shape) or not dim:\n",
+        "    if True:\n",
+        ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
 )

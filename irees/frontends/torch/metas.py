@@ -84,6 +84,36 @@ def ctc_loss_tensor(
     return _ctc_results(log_probs, targets.shape[-1])
 
 
+def _order(op: Any, x: Any, *arguments: Any) -> list[int]:
+    """The dims of a result by decreasing stride, for the sizes of the example inputs."""
+    known = [
+        [getattr(getattr(n, "node", None), "hint", n) for n in numbers]
+        for numbers in (x.shape, x.stride())
+    ]
+    if None in [*known[0], *known[1]]:
+        return list(range(x.dim()))
+    strides = op(torch.empty_strided(*known, dtype=x.dtype, device="meta"), *arguments).stride()
+    return sorted(range(x.dim()), key=lambda i: -strides[i])
+
+
+@infers(aten._fft_r2c.default)
+def fft_of_reals(
+    mode: Any, op: Any, x: Any, dim: Sequence[int], normalization: int, onesided: bool
+) -> Any:
+    """
+    The shape with n // 2 + 1 elements in the last transformed dim if `onesided`. PyTorch's rule
+    resizes its result, which fixes n // 2 if n is symbolic; all else is left to it.
+    """
+    if all(isinstance(size, int) for size in x.shape) or not dim:
+        return NotImplemented
+    shape = list(x.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    order = _order(op, x, dim, normalization, onesided)
+    found = x.new_empty([shape[i] for i in order], dtype=x.dtype.to_complex())
+    return found.permute([order.index(i) for i in range(len(order))])
+
+
 @infers(aten.linalg_lstsq.default)
 def lstsq(
     mode: Any, op: Any, x: Any, y: Any, rcond: Any = None, *, driver: str | None = None

@@ -264,6 +264,20 @@ def multi_dot(tensors: Any) -> Any:
     return functools.reduce(torch.matmul, tensors)
 
 
+def einsum(*args: Any) -> Any:
+    """The sum of products, contracted from the left: `opt_einsum` takes sizes as ints"""
+    with torch.backends.opt_einsum.flags(enabled=False):
+        return torch.einsum(*args)
+
+
+def _shift(half: Callable[[Any], Any]) -> Callable[..., Any]:
+    def shift(input: Any, dim: Any = None) -> Any:
+        dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+        return torch.roll(input, [half(input.shape[i]) for i in dims], list(dims))
+
+    return shift
+
+
 OF_COUNTS: dict[Any, Callable[..., Any]] = {
     torch.linspace: linspace, torch.logspace: logspace, torch.hann_window: hann_window,
     torch.hamming_window: hamming_window, torch.blackman_window: blackman_window,
@@ -271,6 +285,8 @@ OF_COUNTS: dict[Any, Callable[..., Any]] = {
     torch.tril_indices: _triangle(lambda distance, offset: distance <= offset),
     torch.triu_indices: _triangle(lambda distance, offset: distance >= offset),
     torch.kron: kron, torch.Tensor.kron: kron, torch.vander: vander,
+    torch.einsum: einsum, torch.fft.fftshift: _shift(lambda n: n // 2),
+    torch.fft.ifftshift: _shift(lambda n: (n + 1) // 2),
     torch.fft.fftfreq: fftfreq, torch.fft.rfftfreq: rfftfreq,
     functional.affine_grid: affine_grid, torch.combinations: combinations,
     torch.Tensor.unfold: unfold, torch.as_tensor: tensor, torch.Tensor.new_tensor: new_tensor,
@@ -301,6 +317,7 @@ OF_COUNTS: dict[Any, Callable[..., Any]] = {
 OF_SIZES = frozenset({
     torch.kron, torch.Tensor.kron, torch.vander, torch.combinations, functional.affine_grid,
     functional.max_pool1d, torch.max_pool1d, torch.take_along_dim, torch.Tensor.take_along_dim,
+    torch.einsum, torch.fft.fftshift, torch.fft.ifftshift,
     torch.linalg.multi_dot, functional.adaptive_max_pool2d, functional.adaptive_max_pool3d,
 })  # fmt: skip
 """Those whose counts are the sizes of their tensors."""
