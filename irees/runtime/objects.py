@@ -7,6 +7,7 @@ sizes, flags and dtypes. An object is rebuilt without its constructor, by settin
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import importlib
@@ -137,7 +138,17 @@ def _items(values: Iterable[Any]) -> list[Any]:
 
 
 def _path_of(value: Any) -> str:
-    return f"{value.__module__}:{value.__qualname__}"
+    return f"{value.__module__}:{_name_in_module(value) or value.__qualname__}"
+
+
+def _name_in_module(value: Any) -> str | None:
+    """The name by which a module has a class or a function: `tanh` for `torch.tanh`."""
+    module = sys.modules.get(value.__module__ or "")
+    for name in (value.__qualname__, value.__name__):
+        with contextlib.suppress(AttributeError):
+            if functools.reduce(getattr, name.split("."), module) is value:
+                return name
+    return None
 
 
 def _found(path: str) -> Any:
@@ -149,11 +160,7 @@ def _is_importable(value: Any) -> bool:
     """Whether a class or a function is found again by its name."""
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return False
-    module = sys.modules.get(value.__module__ or "")
-    try:
-        return functools.reduce(getattr, value.__qualname__.split("."), module) is value
-    except AttributeError:
-        return False
+    return _name_in_module(value) is not None
 
 
 def _of_torch(value: Any) -> bool:

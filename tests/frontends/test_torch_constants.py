@@ -58,6 +58,7 @@ CONSTANTS = [
     (np.dtype("f4"), np.dtype("f8")), (torch.float16, torch.float32),
     (torch.device("cpu"), torch.device("cuda", 0)),
     (torch.channels_last, torch.contiguous_format), (slice(1, None), slice(2, None)),
+    (torch.tanh, torch.cos),
     (range(3), range(4)), ({"a", "b"}, {"a", "c"}), (frozenset("ab"), {"a", "b"}),
     (pathlib.Path("a"), "a"), (b"ab", b"ac"), (functional.relu, functional.gelu),
     (torch.nn.ReLU, torch.nn.GELU), (Parts.HEAD | Parts.TAIL, Parts.HEAD), (Name("a"), Name("b")),

@@ -2217,4 +2217,12 @@ MUTANTS = (
         "    if True:\n",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),
+    Mutant(
+        "A409",
+        "a function of PyTorch is no constant",
+        "irees/runtime/objects.py",
+        "    for name in (value.__qualname__, value.__name__):\n",
+        "    for name in (value.__qualname__,):\n",
+        ("tests/frontends/test_torch_constants.py",),
+    ),
 )
