@@ -95,6 +95,24 @@ def test_a_total_length(total, batch_first):
             assert torch.equal(found, expected)
 
 
+def test_a_total_length_below_the_padded_one():
+    def padded(x, lengths):
+        rnn = torch.nn.utils.rnn
+        packed = rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        return rnn.pad_packed_sequence(packed, total_length=4)
+
+    x = torch.arange(36.0).reshape(6, 3, 2)
+    program = irees.compile(padded, (x, torch.tensor([2, 4, 1])), target="reference")
+    for lengths in ([2, 4, 1], [3, 3, 2]):
+        given = torch.tensor(lengths)
+        for found, expected in zip(program(x, given), padded(x, given), strict=True):
+            assert torch.equal(found, expected)
+    with pytest.raises(ValueError, match="total_length"):
+        padded(x, torch.tensor([5, 1, 1]))
+    with pytest.raises(RuntimeTrap):
+        program(x, torch.tensor([5, 1, 1]))
+
+
 @pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM])
 def test_any_number_of_sequences(layer):
     batch, time = torch.export.Dim("batch"), torch.export.Dim("time")

@@ -2225,4 +2225,12 @@ MUTANTS = (
         "    for name in (value.__qualname__,):\n",
         ("tests/frontends/test_torch_constants.py",),
     ),
+    Mutant(
+        "A410",
+        "a total length below the longest sequence is taken",
+        "irees/frontends/torch/packed.py",
+        'torch._check(longest <= total, lambda: "total_length is less than the longest sequence")',
+        "pass",
+        ("tests/frontends/test_torch_packed.py",),
+    ),
 )

@@ -40,6 +40,7 @@ from .fixed import fixed_arguments
 from .lengths import symbolic_lengths
 from .lines import lines_of_helpers
 from .metas import recurrent_layers_kept
+from .packed import total_lengths_checked
 from .quantized import unpacked
 from .random_state import random_state_refused
 from .rewriting import Traceable
@@ -221,6 +222,7 @@ class _Attempt:
             self.sizes.noted(),
             text_of_numbers(),
             decisions_noted(),
+            total_lengths_checked(),
             averages_traced(),
             random_state_refused(),
             fixed_arguments(plain, args, kwargs) as (given, named),

@@ -11,9 +11,13 @@ number of all elements are counted at run time:
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.nn.utils import rnn
 
 _BATCH = "_irees_batch"
 """Attribute of `batch_sizes`: the number of sequences, which is also its first element."""
@@ -61,3 +65,31 @@ def get_item(x: Any, key: Any) -> Any:
     if type(key) is int and key == 0 and hasattr(x, _BATCH):
         return getattr(x, _BATCH)
     return x[key]
+
+
+@contextmanager
+def total_lengths_checked() -> Generator[None]:
+    """
+    `pad_packed_sequence` compares its `total_length` with the longest sequence, which is counted
+    at run time. While active, it goes on, and each run checks the length.
+    """
+    greater, less = torch.SymInt.__gt__, torch.SymInt.__lt__
+
+    def is_checked(longest: Any, total: Any) -> bool:
+        if sys._getframe(2).f_code is not rnn.pad_packed_sequence.__code__:
+            return False
+        torch._check(longest <= total, lambda: "total_length is less than the longest sequence")
+        return True
+
+    def compare_greater(longest: Any, total: Any) -> Any:
+        return False if is_checked(longest, total) else greater(longest, total)
+
+    def compare_less(total: Any, longest: Any) -> Any:
+        return False if is_checked(longest, total) else less(total, longest)
+
+    try:
+        torch.SymInt.__gt__ = compare_greater  # type: ignore[method-assign]
+        torch.SymInt.__lt__ = compare_less  # type: ignore[method-assign]
+        yield
+    finally:
+        torch.SymInt.__gt__, torch.SymInt.__lt__ = greater, less  # type: ignore[method-assign]
