@@ -129,6 +129,15 @@ def test_a_dynamic_stride_is_refused():
         irees.compile(strided, (torch.ones(2, 3, 8),), dynamic_shapes=({2: Dim.DYNAMIC},))
 
 
+def test_a_condition_without_a_suggestion_has_a_way_out():
+    def strided(x):
+        return F.conv1d(x, torch.ones(1, 3, 2), stride=x.shape[-1] // 4)
+
+    rows = Dim("rows", min=8, max=64)
+    with pytest.raises(UnsupportedError, match=r"with Dim\.AUTO in dynamic_shapes"):
+        irees.compile(strided, (torch.ones(2, 3, 9),), dynamic_shapes=({2: rows},))
+
+
 def test_a_size_that_a_program_cannot_leave_open_has_its_line():
     def repeated(x):
         return x * math.gcd(x.shape[0], 4)

@@ -35,7 +35,7 @@ _SIZED = frozenset({
 })  # fmt: skip
 """Functions that read sizes from tensors of one integer."""
 
-_NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/")
+_NOT_THE_PROGRAMS = ("/torch/", "/irees/frontends/", "/contextlib.py")
 
 _LIBRARIES = ("/torch/distributions/", "/torch/nn/", "/torch/functional.py")
 

@@ -446,6 +446,10 @@ def reason(error: BaseException) -> str:
     return (lines or [type(error).__name__])[0][:400]
 
 
+_CHECKED = "with Dim.AUTO in dynamic_shapes, each call checks its sizes instead"
+"""The way out of a condition on sizes for which PyTorch suggests none."""
+
+
 def _way_out(error: BaseException) -> str | None:
     """What to do about an export that failed, if PyTorch says so or the cause is known."""
     text = str(error)
@@ -460,10 +464,11 @@ def _way_out(error: BaseException) -> str | None:
         )
     if any(each in text for each in _BACKWARD):
         return "use torch.func.grad or torch.func.vjp instead of torch.autograd.grad"
-    if not text.startswith(_VIOLATED) or "Suggested fixes:" not in text:
+    if not text.startswith(_VIOLATED):
         return None
     fixes = [line.strip() for line in text.partition("Suggested fixes:")[2].splitlines()]
-    return "in dynamic_shapes: " + ", ".join(line for line in fixes if " = " in line)
+    fixes = [line for line in fixes if " = " in line]
+    return f"in dynamic_shapes: {', '.join(fixes)}" if fixes else _CHECKED
 
 
 def user_line(error: BaseException) -> str | None:
