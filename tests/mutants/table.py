@@ -2227,10 +2227,10 @@ MUTANTS = (
     ),
     Mutant(
         "A410",
-        "a total length below the longest sequence is taken",
+        "a total length below the padded one is refused",
         "irees/frontends/torch/packed.py",
-        'torch._check(longest <= total, lambda: "total_length is less than the longest sequence")',
-        "pass",
+        "        if sys._getframe(2).f_code is not rnn.pad_packed_sequence.__code__:\n",
+        "        if True:\n",
         ("tests/frontends/test_torch_packed.py",),
     ),
 )

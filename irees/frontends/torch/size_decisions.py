@@ -39,6 +39,7 @@ _EXTREMES: dict[str, Any] = {"__sym_max__": sympy.Ge, "__sym_min__": sympy.Le}
 _WRAPPERS = (
     "/torch/__init__.py", "/torch/overrides.py", "/torch/export/", "/torch/_export/",
     "/torch/fx/experimental/proxy_tensor.py", "/irees/frontends/torch/rewriting.py",
+    "/irees/frontends/torch/packed.py",
 )  # fmt: skip
 """Files that call methods of numbers for the program: `torch.sym_max`, `bool`, `max`."""
 
