@@ -2233,4 +2233,12 @@ MUTANTS = (
         "        if True:\n",
         ("tests/frontends/test_torch_packed.py",),
     ),
+    Mutant(
+        "A411",
+        "a load whose indices vary in dims of one element alone is a gather of no dim",
+        "irees/transforms/utils/lanes.py",
+        "if moves_in_lanes(op.res.type) and all(o.kind is Kind.UNIFORM for o in indices):",
+        "if False:",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.gathers.mlir",),
+    ),
 )

@@ -423,6 +423,11 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
     memory, indices = op.memref, operands[1 : len(operands) - units]
     if units:
         memory = insert(joined(memory, len(indices) - 1)).results[0]
+    if moves_in_lanes(op.res.type) and all(o.kind is Kind.UNIFORM for o in indices):
+        # Only indices of dims of one element vary, and these are 0.
+        element = insert(memref.LoadOp.get(memory, [o.value for o in indices])).results[0]
+        splat = vector.BroadcastOp(element, vector_of(op.res.type, lanes))
+        return Lane(insert(splat).results[0], Kind.VECTOR)
     *outer, last = indices
     in_a_row = last.kind is Kind.IOTA and all(o.kind is Kind.UNIFORM for o in outer)
     if not in_a_row and moves_in_lanes(op.res.type):

@@ -143,3 +143,22 @@ func.func @unit_dim(%x: memref<32xf32>, %k: index, %t: memref<2x32x1xf32>, %y: m
   }
   return
 }
+
+// Only an index of a dim of one element varies, so all lanes load the same element.
+// CHECK-LABEL: func.func @one_element
+// CHECK:         %[[E:.*]] = memref.load %{{.*}}[%{{.*}}] : memref<3xf32>
+// CHECK-NEXT:    %[[S:.*]] = vector.broadcast %[[E]] : f32 to vector<4xf32>
+// CHECK:         math.exp %[[S]] : vector<4xf32>
+func.func @one_element(%t: memref<3x1xf32>, %y: memref<3x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<3x32xf32>) {
+  ^bb0(%o: f32):
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %zero = arith.constant 0 : index
+    %place = arith.muli %column, %zero : index
+    %s = memref.load %t[%row, %place] : memref<3x1xf32>
+    %e = math.exp %s : f32
+    linalg.yield %e : f32
+  }
+  return
+}
