@@ -26,6 +26,15 @@ def check_attributes(op: Any) -> None:
                 raise VerifyException(f"{what} may only have dialect attributes")
 
 
+def check_body(op: Any) -> None:
+    """Checks that a function without a body is private: it is the declaration of another one."""
+    visibility = op.properties.get("sym_visibility")
+    if not op.body.blocks and (visibility is None or visibility.data == "public"):
+        raise VerifyException(
+            "expected non-empty function body: symbol declaration cannot have public visibility"
+        )
+
+
 def check_packing(op: Any) -> None:
     """Checks that packed_storage has elements of 1, 2 or 4 bits."""
     types = op.function_type
@@ -64,4 +73,4 @@ def check_updates(op: Any) -> None:
             )
 
 
-RULES = {"func.func": (check_attributes, check_packing, check_updates)}
+RULES = {"func.func": (check_attributes, check_body, check_packing, check_updates)}

@@ -336,7 +336,10 @@ def check_atomic(op: Any) -> None:
             f"invalid number of indices for accessed memref, expected {rank} but got "
             f"{len(op.indices)}"
         )
-    name = ATOMIC_KINDS[op.kind.value.data]
+    kind = op.kind.value.data
+    if not 0 <= kind < len(ATOMIC_KINDS):
+        raise VerifyException(f"kind {kind} is not one of 0 to {len(ATOMIC_KINDS) - 1}")
+    name = ATOMIC_KINDS[kind]
     if name.endswith("f") and not isinstance(op.value.type, AnyFloat):
         raise VerifyException(f"with kind {name!r} expects a floating-point type")
     if name.endswith(("i", "s", "u")) and not isinstance(op.value.type, IntegerType | IndexType):

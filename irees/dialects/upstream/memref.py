@@ -163,9 +163,11 @@ def _parse_global(cls: type[memref.GlobalOp], parser: Parser) -> memref.GlobalOp
     constant = parser.parse_optional_keyword("constant") is not None
     name = parser.parse_symbol_name()
     parser.parse_punctuation(":")
+    start = parser.pos
     type_ = parser.parse_type()
     if not isinstance(type_, MemRefType):
-        parser.raise_error("expected the type of a memref.global to be a memref")
+        message = "expected the type of a memref.global to be a memref"
+        parser.raise_error(message, start, parser.pos)
     value: Attribute | None = None
     if parser.parse_optional_punctuation("="):
         if parser.parse_optional_keyword("uninitialized"):

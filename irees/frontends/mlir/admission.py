@@ -9,7 +9,7 @@ The parser checks some of this while it reads. A module built in Python is check
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
     Float128Type,
     FunctionType,
     IndexType,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     NoneType,
@@ -48,14 +49,24 @@ _DIVISIONS = {
 }
 
 
+def check_index(value: int, **where: Any) -> None:
+    """Raises VerifyError for a number that an index cannot have."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise VerifyError(
+            f"integer constant out of range: {value} needs more than 64 bits", **where
+        )
+
+
 def check_map(results: Sequence[AffineExpr], **where: Any) -> None:
     """
     Raises LimitExceededError for a map with so many operators that it would exhaust the stack, and
-    VerifyError for a division by a constant that is not positive.
+    VerifyError for a constant beyond 64 bits and a division by one that is not positive.
     """
     terms, stack = 0, list(results)
     while stack:
         expr = stack.pop()
+        if isinstance(expr, AffineConstantExpr):
+            check_index(expr.value, **where)
         if not isinstance(expr, AffineBinaryOpExpr):
             continue
         terms += 1
@@ -129,10 +140,14 @@ def _inside(attribute: Attribute) -> Sequence[Attribute]:
 
 
 class _Admission:
-    """Checks attributes; remembers by identity those already checked."""
+    """
+    Checks attributes; remembers by identity those already checked, and the first error for a valid
+    type that irees does not support.
+    """
 
     def __init__(self):
         self.seen: dict[int, Attribute] = {}
+        self.unsupported: UnsupportedError | None = None
 
     def check(self, roots: Iterable[Attribute], op: Operation) -> None:
         stack = [each for each in roots if id(each) not in self.seen]
@@ -141,22 +156,29 @@ class _Admission:
             if id(attribute) in self.seen:
                 continue
             self.seen[id(attribute)] = attribute
-            if isinstance(attribute, AffineMapAttr):
-                check_map(attribute.data.results, op=op)
-            elif isinstance(attribute, IntegerType):
-                bits = attribute.width.data
-                limits.check("integer_bits", bits, f"i{bits} is too wide", op=op)
-            elif isinstance(attribute, Float80Type | Float128Type):
-                raise UnsupportedError(f"numbers of type {attribute} are not supported", op=op)
-            elif isinstance(attribute, ComplexType):
-                check_complex(attribute, op=op)
-            elif isinstance(attribute, TensorType | MemRefType | VectorType):
-                check_shaped(attribute, op=op)
+            try:
+                _check_attribute(attribute, op)
+            except UnsupportedError as error:
+                self.unsupported = self.unsupported or error
+            if not isinstance(attribute, Data) or isinstance(attribute, ArrayAttr | DictionaryAttr):
                 stack += _inside(attribute)
-            elif not isinstance(attribute, Data) or isinstance(
-                attribute, ArrayAttr | DictionaryAttr
-            ):
-                stack += _inside(attribute)
+
+
+def _check_attribute(attribute: Attribute, op: Operation) -> None:
+    if isinstance(attribute, AffineMapAttr):
+        check_map(attribute.data.results, op=op)
+    elif isinstance(attribute, IntegerAttr):
+        if isinstance(attribute.type, IndexType):
+            check_index(attribute.value.data, op=op)
+    elif isinstance(attribute, IntegerType):
+        bits = attribute.width.data
+        limits.check("integer_bits", bits, f"i{bits} is too wide", op=op)
+    elif isinstance(attribute, Float80Type | Float128Type):
+        raise UnsupportedError(f"numbers of type {attribute} are not supported", op=op)
+    elif isinstance(attribute, ComplexType):
+        check_complex(attribute, op=op)
+    elif isinstance(attribute, TensorType | MemRefType | VectorType):
+        check_shaped(attribute, op=op)
 
 
 _REFERENCES = {
@@ -196,11 +218,12 @@ class _Symbols:
         return found
 
 
-def admit(module: Operation) -> None:
+def admit(module: Operation, verify: Callable[[], None] = lambda: None) -> None:
     """
     Raises LimitExceededError for a module with more ops, wider integers or larger affine maps than
     `irees.limits` allows. Raises VerifyError for a map that divides by zero, a type larger than any
-    memory, or an undefined symbol.
+    memory, or an undefined symbol. Then calls `verify`, so that invalid IR is reported first, and
+    raises UnsupportedError for a valid type that irees does not support.
     """
     admission, symbols = _Admission(), _Symbols()
     for number, op in enumerate(module.walk()):
@@ -214,3 +237,6 @@ def admit(module: Operation) -> None:
         for region in op.regions:
             for block in region.blocks:
                 admission.check((value.type for value in block.args), op)
+    verify()
+    if admission.unsupported is not None:
+        raise admission.unsupported

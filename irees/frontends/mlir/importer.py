@@ -59,8 +59,8 @@ def import_mlir(
     verify: bool = True,
 ) -> ModuleOp:
     """
-    Imports a module from a file or a text. Raises only ParseError, VerifyError or
-    LimitExceededError. `name` is the text's name in locations (default: the path). `blobs` are
+    Imports a module from a file or a text. Raises only ParseError, VerifyError, UnsupportedError
+    or LimitExceededError. `name` is the text's name in locations (default: the path). `blobs` are
     resources that the text refers to but does not contain.
     """
     return import_opened(open_source(path_or_text, name), ctx, blobs=blobs, verify=verify)
@@ -106,9 +106,8 @@ def import_opened(
                 f"the text is malformed ({type(error).__name__}: {_first_line(str(error))})",
                 location=_place(parser, source.name),
             ) from error
-        admit(module)
-        if verify:
-            verify_module(module, parser.copied)
+        copied = parser.copied
+        admit(module, (lambda: verify_module(module, copied)) if verify else lambda: None)
     return module
 
 

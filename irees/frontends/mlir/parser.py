@@ -176,6 +176,18 @@ class ImportParser(Parser):
             limits.check("integer_bits", bits, f"i{bits} is too wide", location=self.place(start))
         return parsed
 
+    def parse_dimension_list(self) -> list[int]:
+        """Parses dims up to the last `x`. xDSL's method fails if a blank follows that `x`."""
+        dims: list[int] = []
+        while self._current_token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION):
+            dims.append(self.parse_shape_dimension())
+            delimiter = self._current_token.span.start
+            if self._parse_optional_shape_delimiter() is None:
+                return dims
+        if dims:
+            self._resume_from(delimiter)
+        return dims
+
     def parse_affine_map(self) -> AffineMap:
         start = self.pos
         parsed = super().parse_affine_map()

@@ -41,6 +41,7 @@ from irees.dialects.irees import KernelOp
 from irees.dialects.irees_target import target_of
 from irees.dialects.result_sizes import result_size
 from irees.dialects.sizes import Dim, Scalar, evaluate
+from irees.dialects.upstream.memref import ATOMIC_KINDS
 from irees.dialects.upstream.vector.shapes import (
     ConstantMaskOp,
     ExtractStridedSliceOp,
@@ -53,27 +54,31 @@ from irees.transforms.utils.halves import computes_halves, widen
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
 from irees.transforms.utils.views import row_major_view
 
-ATOMIC: dict[int, Callable[[SSAValue, SSAValue], Operation]] = {
-    0: arith.AddfOp,
-    1: arith.AddiOp,
-    3: arith.MaximumfOp,
-    4: arith.MaxSIOp,
-    5: arith.MaxUIOp,
-    6: arith.MinimumfOp,
-    7: arith.MinSIOp,
-    8: arith.MinUIOp,
-    9: arith.MulfOp,
-    10: arith.MuliOp,
-    11: arith.OrIOp,
-    12: arith.AndIOp,
+ATOMIC: dict[str, Callable[[SSAValue, SSAValue], Operation] | None] = {
+    "addf": arith.AddfOp,
+    "addi": arith.AddiOp,
+    "andi": arith.AndIOp,
+    "assign": None,
+    "maximumf": arith.MaximumfOp,
+    "maxnumf": arith.MaxnumfOp,
+    "maxs": arith.MaxSIOp,
+    "maxu": arith.MaxUIOp,
+    "minimumf": arith.MinimumfOp,
+    "minnumf": arith.MinnumfOp,
+    "mins": arith.MinSIOp,
+    "minu": arith.MinUIOp,
+    "mulf": arith.MulfOp,
+    "muli": arith.MuliOp,
+    "ori": arith.OrIOp,
+    "xori": arith.XOrIOp,
 }
-"""The operation of each kind of `memref.atomic_rmw`; the missing kind 2 assigns."""
+"""The operation of each kind of `memref.atomic_rmw`; None stores the new value."""
 
 
 def lower_atomic(op: memref.AtomicRMWOp) -> None:
     """atomic_rmw addf %v, %b[%i]  =>  store %b[%i] + %v, %b[%i]"""
     b = IndexBuilder(InsertPoint.before(op))
-    made = ATOMIC.get(op.kind.value.data)
+    made = ATOMIC[ATOMIC_KINDS[op.kind.value.data]]
     old = b.insert(memref.LoadOp.get(op.memref, op.indices)).results[0]
     new = op.value if made is None else b.insert(made(old, op.value)).results[0]
     b.insert(memref.StoreOp.get(new, op.memref, op.indices))

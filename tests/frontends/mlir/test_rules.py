@@ -157,6 +157,53 @@ INVALID: dict[str, tuple[str, str]] = {
         "func.func @f(%a: tensor<4xf32, #e>) {\n return }",
         "expected non-empty layouts",
     ),
+    "a map with a constant beyond 64 bits": (
+        "func.func @f(%a: index) -> index {\n"
+        " %r = affine.apply affine_map<(d0) -> (d0 + 18446744073709551617)>(%a) // HERE\n"
+        " return %r : index }",
+        "integer constant out of range: 18446744073709551617",
+    ),
+    "a loop to a bound beyond 64 bits": (
+        "func.func @f() {\n affine.for %i = 0 to 9223372036854775808 { // HERE\n }\n return }",
+        "integer constant out of range: 9223372036854775808",
+    ),
+    "an index beyond 64 bits": (
+        "func.func @f() {\n %r = arith.constant 9223372036854775808 : index // HERE\n return }",
+        "integer constant out of range: 9223372036854775808",
+    ),
+    "a function without a body": (
+        "func.func @f() {} // HERE", "expected non-empty function body",
+    ),
+    "a public declaration": (
+        "func.func @f(f32) -> f32 // HERE", "declaration cannot have public visibility",
+    ),
+    "memref: a kind of update that does not exist": (
+        "func.func @f(%x: i32, %b: memref<1xi32>, %i: index) {\n"
+        ' %r = "memref.atomic_rmw"(%x, %b, %i) <{kind = -1 : i64}> // HERE\n'
+        " : (i32, memref<1xi32>, index) -> i32\n return }",
+        "kind -1 is not one of 0 to 15",
+    ),
+    "memref: a global of no memref": (
+        "memref.global @f : i32 // HERE\n", "expected the type of a memref.global to be a memref",
+    ),
+    "linalg: a yield of an argument of another type": (
+        "func.func @f(%a: tensor<f32>) {\n"
+        " %r = linalg.generic {indexing_maps = [affine_map<() -> ()>], iterator_types = []}"
+        " outs(%a : tensor<f32>) {\n ^bb(%i: i1):\n linalg.yield %i : i1 // HERE\n"
+        " } -> tensor<f32>\n return }",
+        "type of yield operand 1 (i1) doesn't match",
+    ),
+    "linalg: a mapper with an argument of another type": (
+        "func.func @f(%a: tensor<4xf32>) {\n"
+        " %r = linalg.map ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>) // HERE\n"
+        " (%x: f64, %o: f32) {\n linalg.yield %x : f64\n }\n return }",
+        "",
+    ),
+    "a buffer of vectors that is used wrongly": (
+        "func.func @f(%m: memref<2xvector<4xf32>>, %i: index, %v: vector<8xf32>) {\n"
+        " vector.store %v, %m[%i] : memref<2xvector<4xf32>>, vector<8xf32> // HERE\n return }",
+        "should match",
+    ),
     "a value that nobody defines": (
         "func.func @f() {\n %r = arith.addf %x, %x : f32 // HERE\n return }",
         "%x",
@@ -194,6 +241,7 @@ VALID = {
     " affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]"
     " ins(%a, %a : tensor<5x5xf32>, tensor<5x5xf32>) outs(%a : tensor<5x5xf32>)"
     " -> tensor<5x5xf32>\n return }",
+    "blanks in a shape": "func.func @f(%m: memref<2 x ? x f32>, %t: tensor<8 x f32>) {\n return }",
     "dynamic tiles": "func.func @f(%a: tensor<?x?xf32>, %o: tensor<?x?x?x?xf32>, %t: index) {\n"
     " %r = linalg.pack %a inner_dims_pos = [0, 1] inner_tiles = [%t, %t] into %o :"
     " tensor<?x?xf32> -> tensor<?x?x?x?xf32>\n return }",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irees
+from irees.dialects.upstream.memref import ATOMIC_KINDS
 from irees.errors import IreesError, UnsupportedError
 
 HEAD = """
@@ -228,6 +229,49 @@ def test_a_kernel_is_one_dispatch_in_place(name):
     assert names.count("stream.cmd.dispatch") == 1
     assert "memref.alloc" not in names
     assert "memref.copy" not in names
+
+
+ATOMIC_MEANINGS = {
+    "addf": np.add,
+    "addi": np.add,
+    "andi": np.bitwise_and,
+    "assign": lambda old, new: new,
+    "maximumf": np.maximum,
+    "maxnumf": np.fmax,
+    "maxs": np.maximum,
+    "maxu": lambda old, new: np.maximum(old.view(np.uint32), new.view(np.uint32)).view(np.int32),
+    "minimumf": np.minimum,
+    "minnumf": np.fmin,
+    "mins": np.minimum,
+    "minu": lambda old, new: np.minimum(old.view(np.uint32), new.view(np.uint32)).view(np.int32),
+    "mulf": np.multiply,
+    "muli": np.multiply,
+    "ori": np.bitwise_or,
+    "xori": np.bitwise_xor,
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ATOMIC_KINDS)
+def test_each_kind_of_atomic_update(kind, target):
+    scalar = "f32" if kind.endswith("f") else "i32"
+    row = f"memref<?x{scalar}>"
+    text = f"""func.func @main(%a: {row}, %b: {row}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : {row}
+  scf.for %i = %c0 to %n step %c1 {{
+    %x = memref.load %a[%i] : {row}
+    %y = memref.atomic_rmw {kind} %x, %b[%i] : ({scalar}, {row}) -> {scalar}
+  }}
+  return
+}}"""
+    old, new = np.array([[6, -3, 5, 0, -8], [3, 5, -1, 7, -9]], np.int32)
+    if scalar == "f32":
+        old, new = old.astype(np.float32), new.astype(np.float32)
+        old[3], new[4] = np.nan, np.nan
+    found = run(text, target, new, old)
+    np.testing.assert_array_equal(found[1], ATOMIC_MEANINGS[kind](old, new))
 
 
 @pytest.mark.parametrize("name", DOUBLED)
