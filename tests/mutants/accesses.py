@@ -233,6 +233,14 @@ MUTANTS = (
         PROVER,
     ),
     Mutant(
+        "A423",
+        "the comparisons of a guard see the machine value of a sum only if they are unclear",
+        ACCESSES + "walk.py",
+        "        for op in parts:\n            scalars",
+        "        for op in parts[2:]:\n            scalars",
+        (VERIFY + "test_both_comparisons_of_a_guard_are_of_one_machine_value",),
+    ),
+    Mutant(
         "A30",
         "what was known of a size is forgotten when it equals another",
         ACCESSES + "host.py",

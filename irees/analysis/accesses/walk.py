@@ -9,7 +9,7 @@ with memref operands counts as an unproved access.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -133,20 +133,15 @@ class Walk:
     def as_machine_compares(self, value: SSAValue) -> None:
         """
         Evaluates an i1 again so that it gives facts about sums that may have wrapped: its
-        comparisons are those of machine values.
+        comparisons are those of machine values. Comparisons that share such a sum see one value.
         """
-        op = value.owner
-        if isinstance(op, arith.CmpiOp):
-            if self.prover.facts_of(self.condition(value)):
-                return
-            for operand in op.operands:
-                self.as_the_machine_has_it(operand)
-        elif isinstance(op, arith.AndIOp):
-            for operand in op.operands:
-                self.as_machine_compares(operand)
-        else:
-            return
-        scalars.MEANINGS[op.name](self, op)
+        parts = list(_conjunction(value))
+        for op in parts:
+            if op.name == "arith.cmpi" and not self.prover.facts_of(self.condition(op.results[0])):
+                for operand in op.operands:
+                    self.as_the_machine_has_it(operand)
+        for op in parts:
+            scalars.MEANINGS[op.name](self, op)
 
     def condition(self, value: SSAValue) -> Condition:
         """Returns the condition of an i1."""
@@ -276,3 +271,14 @@ class Walk:
             shown = Goals(tuple(goals), tuple(found)) if len(found) == len(goals) else self.never()
             why = "" if shown else "it is not shown that the sizes are the same"
             self.accesses.append(Access(op, False, (), (), (), (shown,) if shown else None, why))
+
+
+def _conjunction(value: SSAValue) -> Iterator[Operation]:
+    """Yields the comparisons of which an i1 is the conjunction, and each `andi` after its parts."""
+    op = value.owner
+    if isinstance(op, arith.AndIOp):
+        for operand in op.operands:
+            yield from _conjunction(operand)
+        yield op
+    elif isinstance(op, arith.CmpiOp):
+        yield op

@@ -293,6 +293,24 @@ def test_what_a_program_does_not_declare_is_guarded():
     assert accesses(FILL, "cpu:x86-64-v3")["guarded"] == 1
 
 
+PADDED_VIEW = """
+func.func @f(%x: tensor<?xf32>, %m: index, %n: index, %l: index, %h: index) -> tensor<?x?xf32> {
+  %s = tensor.from_elements %m, %n : tensor<2xindex>
+  %v = tensor.reshape %x(%s) : (tensor<?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  %c = arith.constant 7.0 : f32
+  %p = tensor.pad %v low[0, %l] high[0, %h] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<?x?xf32> to tensor<?x?xf32>
+  return %p : tensor<?x?xf32>
+}"""
+
+
+def test_both_comparisons_of_a_guard_are_of_one_machine_value():
+    """`0 <= place` and `place <= last` of vectors, where the place is a sum that may have wrapped."""
+    assert accesses(PADDED_VIEW, "cpu:x86-64-v3")["guarded"] > 0
+
+
 @pytest.mark.parametrize("size", [4096, 200_000, "?"])
 def test_counted_places_are_tested_where_they_are_used(size: int | str):
     """No inequality says that they are inside."""
