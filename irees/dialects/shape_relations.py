@@ -270,6 +270,17 @@ def sliced(op: Any, whole: SSAValue) -> Iterator[Relation]:
     offsets = mixed(op.static_offsets.get_values(), op.offsets)
     lengths = mixed(op.static_sizes.get_values(), op.sizes)
     strides = mixed(op.static_strides.get_values(), op.strides)
+    yield from box(op, whole, offsets, lengths, strides)
+
+
+def box(
+    op: Operation,
+    whole: SSAValue,
+    offsets: Sequence[Expr],
+    lengths: Sequence[Expr],
+    strides: Sequence[Expr],
+) -> Iterator[Relation]:
+    """Requires a slice with these offsets, lengths and strides to be within bounds."""
     for axis, (offset, length, stride) in enumerate(zip(offsets, lengths, strides, strict=True)):
         extent = size(whole, axis)
         last = product((term("sub", length, 1), stride))
@@ -302,6 +313,27 @@ def insert_slice(op: Any) -> Iterator[Relation]:
         message = f"dim {axis} of operand 0 must equal the size of the slice of {op.name}"
         yield Relation(extent, "eq", lengths[at], message)
     yield from sliced(op, op.dest)
+
+
+def flow_slice(op: Any) -> Iterator[Relation]:
+    """Requires the slice to be within bounds and to have the result's shape."""
+    lengths = [Scalar(n) for n in op.lengths]
+    yield from box(
+        op, op.source, [Scalar(i) for i in op.start_indices], lengths, [1] * len(lengths)
+    )
+    yield from result_is(op, lengths)
+
+
+def flow_update(op: Any) -> Iterator[Relation]:
+    """Requires the update to have the dims that the op states and to be within bounds."""
+    stated, lengths = iter(op.update_dims), sizes(op.update)
+    for axis, static in enumerate(op.update.type.get_shape()):
+        if static == DYNAMIC_INDEX:
+            message = f"dim {axis} of the update of {op.name} must be the stated dim"
+            yield Relation(lengths[axis], "eq", Scalar(next(stated)), message)
+    yield from box(
+        op, op.target, [Scalar(i) for i in op.start_indices], lengths, [1] * len(lengths)
+    )
 
 
 def slices_of(op: Any, whole: SSAValue, dims: Sequence[int], count: int) -> list[Expr]:
@@ -504,6 +536,8 @@ TABLE: dict[str, Row] = {
     "tensor.extract_slice": extract_slice,
     "tensor.insert_slice": insert_slice,
     "tensor.parallel_insert_slice": insert_slice,
+    "flow.tensor.slice": flow_slice,
+    "flow.tensor.update": flow_update,
     "tensor.gather": gather,
     "tensor.scatter": scatter,
     "linalg.softmax": softmax,
@@ -524,6 +558,7 @@ TABLE: dict[str, Row] = {
 }
 """Op name => row. Structured linalg ops are not listed: they use `structured`."""
 
+SAME = "its result is its operand"
 CLAMPED = "each element is read at an index that is moved inside"
 ALLOCATED = "the allocator refuses negative sizes"
 UNRELATED: dict[str, str] = {
@@ -534,6 +569,19 @@ UNRELATED: dict[str, str] = {
     "tensor.insert": "a store outside is left out",
     "tensor.from_elements": "its result is static",
     "tensor.rank": "it reads no element",
+    "flow.tensor.constant": "its result is static",
+    "flow.tensor.dynamic_constant": "its result has the dims of the constant",
+    "flow.tensor.tie_shape": SAME,
+    "flow.tensor.clone": SAME,
+    "flow.tensor.transfer": SAME,
+    "flow.tensor.barrier": SAME,
+    "flow.tensor.trace": "it has no result",
+    "flow.tensor.splat": ALLOCATED,
+    "flow.tensor.empty": ALLOCATED,
+    "flow.tensor.load": CLAMPED,
+    "flow.tensor.store": "a store outside is left out",
+    "flow.tensor.reshape": "it becomes a tensor.reshape, which has a row",
+    "flow.tensor.bitcast": "it ends in a tensor.reshape, which has a row",
     "iree_linalg_ext.map_load": CLAMPED,
     "iree_linalg_ext.map_store": "a store outside is left out",
     "iree_linalg_ext.im2col": CLAMPED,

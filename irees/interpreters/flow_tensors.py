@@ -13,8 +13,8 @@ from irees.errors import RuntimeTrap
 from irees.interpreters.arith import Width
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
-from irees.interpreters.tensor import overwritten, reshaped, slices
-from irees.interpreters.values import constant, dtype_of, poison, shape_from
+from irees.interpreters.tensor import clamped, inserted, overwritten, reshaped, slices
+from irees.interpreters.values import constant, dtype_of, filled, poison, shape_from
 
 BYTE = 8
 
@@ -36,7 +36,7 @@ def _tie_shape(machine: Machine, op: Operation) -> Prepared:
 def _splat(machine: Machine, op: Operation) -> Prepared:
     """A tensor filled with one number."""
     kind = op.results[0].type
-    return lambda value, *dims: (np.full(shape_from(kind, dims), value, dtype_of(kind)),)
+    return lambda value, *dims: (filled(value, shape_from(kind, dims), dtype_of(kind)),)
 
 
 @implements("flow.tensor.empty")
@@ -98,17 +98,26 @@ def _bitcast(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
-@implements("flow.tensor.load", "flow.tensor.store")
-def _element(machine: Machine, op: Operation) -> Prepared:
-    """Reads or overwrites one element."""
-    operands, loads = Operands(op), op.name == "flow.tensor.load"
+@implements("flow.tensor.load")
+def _load(machine: Machine, op: Operation) -> Prepared:
+    """Reads one element, as `tensor.extract`."""
+    operands = Operands(op)
 
     def run(*args: Any):
         bound = operands.bind(args)
-        array = bound["source" if loads else "target"]
-        at = [int(i) for i in bound["indices"]]
-        box = slices(array.shape, at, [1] * array.ndim, [1] * array.ndim)
-        return (array[box].reshape(-1)[0] if loads else overwritten(array, box, bound["value"]),)
+        return (clamped(bound["source"], bound["indices"]),)
+
+    return run
+
+
+@implements("flow.tensor.store")
+def _store(machine: Machine, op: Operation) -> Prepared:
+    """Overwrites one element, as `tensor.insert`."""
+    operands = Operands(op)
+
+    def run(*args: Any):
+        bound = operands.bind(args)
+        return (inserted(bound["target"], bound["indices"], bound["value"]),)
 
     return run
 

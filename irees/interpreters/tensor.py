@@ -16,7 +16,7 @@ from irees.dialects.result_sizes import reassociation
 from irees.errors import RuntimeTrap
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Prepared, implements
-from irees.interpreters.values import array_of, constant, dtype_of, poison, shape_from
+from irees.interpreters.values import array_of, constant, dtype_of, filled, poison, shape_from
 
 
 def mixed(static: Sequence[int], dynamic: Iterator[Any]) -> list[int]:
@@ -51,6 +51,15 @@ def clamped(array: np.ndarray, indices: Sequence[Any]) -> Any:
     return array[place]
 
 
+def inserted(array: np.ndarray, indices: Sequence[Any], value: Any) -> np.ndarray:
+    """A copy with array[indices] = value; an out-of-bounds index has no effect."""
+    if not all(0 <= i < n for i, n in zip(indices, array.shape, strict=True)):
+        return array
+    result = array.copy()
+    result[tuple(int(i) for i in indices)] = value
+    return result
+
+
 @implements("tensor.extract", elementwise=True)
 def _extract(machine: Machine, op: Operation) -> Prepared:
     """An element."""
@@ -79,16 +88,8 @@ def _rank(machine: Machine, op: Operation) -> Prepared:
 
 @implements("tensor.insert")
 def _insert(machine: Machine, op: Operation) -> Prepared:
-    """Inserts an element; an out-of-bounds index has no effect."""
-
-    def run(value: Any, dest: np.ndarray, *indices: Any):
-        if not all(0 <= i < n for i, n in zip(indices, dest.shape, strict=True)):
-            return (dest,)
-        result = dest.copy()
-        result[tuple(int(i) for i in indices)] = value
-        return (result,)
-
-    return run
+    """Inserts an element."""
+    return lambda value, dest, *indices: (inserted(dest, indices, value),)
 
 
 @implements("bufferization.alloc_tensor")
@@ -112,7 +113,7 @@ def _empty(machine: Machine, op: Operation) -> Prepared:
 def _splat(machine: Machine, op: Operation) -> Prepared:
     """A tensor filled with one element."""
     kind = op.results[0].type
-    return lambda value, *sizes: (np.full(shape_from(kind, sizes), value, dtype_of(kind)),)
+    return lambda value, *sizes: (filled(value, shape_from(kind, sizes), dtype_of(kind)),)
 
 
 @implements("tensor.from_elements")

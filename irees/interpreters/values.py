@@ -140,6 +140,13 @@ class MemRef:
         return MemRef(array, self.base, int(offset))
 
 
+def filled(value: Any, shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of one value. Raises RuntimeTrap as `poison`."""
+    result = poison(shape, dtype)
+    result[...] = value
+    return result
+
+
 def shape_from(kind: Attribute, dynamic: Sequence[Any]) -> list[int]:
     """The shape of a type with its dynamic dims filled in order."""
     assert isinstance(kind, ShapedType | VectorType)

@@ -241,6 +241,14 @@ MUTANTS = (
         (VERIFY + "test_both_comparisons_of_a_guard_are_of_one_machine_value",),
     ),
     Mutant(
+        "A424",
+        "an update may have other dims than it states",
+        "irees/dialects/shape_relations.py",
+        'yield Relation(lengths[axis], "eq", Scalar(next(stated)), message)',
+        "next(stated)",
+        ("tests/violations/test_violations.py::test_listed",),
+    ),
+    Mutant(
         "A30",
         "what was known of a size is forgotten when it equals another",
         ACCESSES + "host.py",

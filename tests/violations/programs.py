@@ -399,6 +399,38 @@ def _by_use() -> Iterator[tuple[str, Program]]:
 """, [(-1,), (-1,)])  # fmt: skip
 
 
+def _by_host() -> Iterator[tuple[str, Program]]:
+    """Ops of `flow.tensor`: what they state of their operands, and places outside."""
+    one = "tensor<?xf32>"
+    for name, line, more in (
+        ("splat", f"flow.tensor.splat %c : {one}{{%m}}", ()),
+        ("slice", f"flow.tensor.slice %x[%i for %m] : {one}{{%n}} -> {one}{{%m}}", ()),
+        ("update", f"flow.tensor.update %u, %x[%i] : {one}{{%m}} -> %x as {one}{{%n}}", ((-1,),)),
+        ("store", f"flow.tensor.store %c, %x[%i] : {one}{{%n}}", ()),
+    ):
+        given = f", %u: {one}" if more else ""
+        text = f"""func.func @f(%x: {one}, %n: index, %m: index, %i: index{given}) -> {one} {{
+  %c = arith.constant 7.0 : f32
+  %y = {line}
+  return %y : {one}
+}}
+"""
+        yield f"{name} of the host", Program(text, [(-1,), "index", "index", "index", *more])
+    text = f"""func.func @f(%x: {one}, %n: index, %m: index) -> f32 {{
+  %y = flow.tensor.load %x[%m] : {one}{{%n}}
+  return %y : f32
+}}
+"""
+    yield "load of the host", Program(text, [(-1,), "index", "index"])
+    text = """func.func @f(%x: tensor<?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {
+  %c = arith.constant 7.0 : f32
+  %y = tensor.splat %c[%n, %m] : tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+    yield "splat", Program(text, [(-1,), "index", "index"])
+
+
 LISTED: dict[str, Program] = {
     **dict(_by_maps()),
     **dict(_by_moves()),
@@ -406,5 +438,6 @@ LISTED: dict[str, Program] = {
     **dict(_by_sizes()),
     **dict(_by_branch()),
     **dict(_by_use()),
+    **dict(_by_host()),
 }
 """Programs that once read or wrote outside of an array, or differed from the interpreter."""
