@@ -373,8 +373,7 @@ class Program:
                 rethrow("Program.__call__", error, arguments, named)
         if named:
             raise ArgumentError(
-                f"{main.name} takes its arguments by position, but {', '.join(named)} was given "
-                "by name"
+                f"{main.name} takes its arguments by position, but got {', '.join(named)} by name"
             )
         outputs = main.run(arguments)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

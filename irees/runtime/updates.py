@@ -112,13 +112,15 @@ def _span(value: Any) -> tuple[int, int] | None:
     if isinstance(value, np.ndarray):
         return np.lib.array_utils.byte_bounds(value) if value.size else None
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor) or not value.numel():
+    if torch is None or not isinstance(value, torch.Tensor):
         return None
     try:
-        begin = value.data_ptr()
-    except RuntimeError:
+        begin = address_of(value, "")
+    except ArgumentError:  # A tensor without elements in memory is refused by its label later.
         return None
-    reach = sum((n - 1) * s for n, s in zip(value.shape, value.stride()))
+    if not value.numel():
+        return None
+    reach = sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
     return begin, begin + (reach + 1) * value.element_size()
 
 

@@ -249,6 +249,14 @@ MUTANTS = (
         ("tests/violations/test_violations.py::test_listed",),
     ),
     Mutant(
+        "A425",
+        "a nested tensor that is written has a raw error of PyTorch's",
+        "irees/runtime/updates.py",
+        "except ArgumentError:",
+        "except MemoryError:",
+        ("tests/runtime/test_torch_arguments.py",),
+    ),
+    Mutant(
         "A30",
         "what was known of a size is forgotten when it equals another",
         ACCESSES + "host.py",

@@ -90,6 +90,15 @@ GOOD = {
 }
 
 
+WRITES = """
+func.func @f(%x: memref<?xf32>, %y: memref<?xf32>) {
+  linalg.add ins(%x, %y : memref<?xf32>, memref<?xf32>) outs(%x : memref<?xf32>)
+  linalg.add ins(%x, %y : memref<?xf32>, memref<?xf32>) outs(%y : memref<?xf32>)
+  return
+}
+"""
+
+
 @pytest.fixture(scope="module", params=["cpu", "reference", "cuda-emulated", "devices"])
 def program(request):
     if request.param == "devices":
@@ -104,6 +113,15 @@ def test_odd_tensors_are_refused_by_name(program, make, words, place):
     arguments[place] = make()
     with pytest.raises(ArgumentError, match=f"argument {place}.*{words}"):
         program(*arguments)
+
+
+@pytest.mark.parametrize(("make", "words"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize("place", [0, 1])
+def test_odd_tensors_are_not_written(make, words, place):
+    arguments = [np.ones(3, np.float32), np.ones(3, np.float32)]
+    arguments[place] = make()
+    with pytest.raises(ArgumentError, match=f"argument {place}.*{words}"):
+        irees.compile(WRITES)(*arguments)
 
 
 @pytest.mark.parametrize("make", GOOD.values(), ids=GOOD)
