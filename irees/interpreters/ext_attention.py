@@ -203,6 +203,10 @@ def _placed(value: np.ndarray, indexing: AffineMap, like: np.ndarray) -> np.ndar
     return value.squeeze(rest).transpose([order.index(d) for d in dims]).astype(like.dtype)
 
 
+LAST_STAGE = 62
+"""Largest stage of an FFT: 2^62 still fits in an index."""
+
+
 @implements("iree_linalg_ext.fft")
 def _fft(machine: Machine, op: Operation) -> Prepared:
     """Runs one stage of a radix-2 FFT along the innermost dim."""
@@ -212,10 +216,11 @@ def _fft(machine: Machine, op: Operation) -> Prepared:
         b = operands.bind(args)
         re, im = array_of(b["real"]), array_of(b["imag"])
         dtype = re.dtype
-        m = 1 << int(b["stage"])
+        stage = int(b["stage"])
+        if not 1 <= stage <= LAST_STAGE or re.shape[-1] % (1 << stage):
+            raise RuntimeTrap(f"stage {stage} of a row of {re.shape[-1]} elements", op=op)
+        m = 1 << stage
         half = m // 2
-        if half < 1 or re.shape[-1] % m:
-            raise RuntimeTrap(f"a stage of blocks of {m} of {re.shape[-1]} elements", op=op)
         if b["real_coeff"] is not None:
             wr, wi = array_of(b["real_coeff"]), array_of(b["imag_coeff"])
         else:

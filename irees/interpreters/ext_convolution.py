@@ -17,12 +17,12 @@ from xdsl.ir import Operation
 
 from irees.dialects.iree_linalg_ext.convolution import Im2colOp
 from irees.dialects.upstream.linalg.winograd import transform_of
-from irees.errors import RuntimeTrap, UnsupportedError
+from irees.errors import UnsupportedError
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.structured import mesh
-from irees.interpreters.tensor import mixed, numbers
+from irees.interpreters.tensor import clamped, mixed, numbers
 from irees.interpreters.values import array_of
 
 
@@ -98,8 +98,9 @@ def _im2col(machine: Machine, op: Operation) -> Prepared:
         ends = zip(sizes("output_pad_low", len(shape)), sizes("output_pad_high", len(shape)))
         for axis, (before, after) in enumerate(ends):
             inside &= (at[axis] >= before) & (at[axis] < shape[axis] - after)
-        if b["pad_value"] is None and not inside.all():
-            raise RuntimeTrap("a place outside the image, and no pad_value", op=op)
+        if b["pad_value"] is None:
+            places = [np.broadcast_to(places[d], shape) for d in range(source.ndim)]
+            return finish([b["output"]], [clamped(source, places)])
         result = np.full(shape, 0 if b["pad_value"] is None else b["pad_value"], source.dtype)
         wanted = [np.broadcast_to(places[d], shape)[inside] for d in range(source.ndim)]
         result[inside] = source[tuple(wanted)]
@@ -128,6 +129,8 @@ def _winograd(machine: Machine, op: Operation) -> Prepared:
         ends = [(n - 1) * s + w for n, s, w in zip(counts, steps, window, strict=True)]
         missing = [max(0, e - n) for e, n in zip(ends, x.shape)]
         x = np.pad(x, [(0, missing[0]), (0, missing[1]), (0, 0), (0, 0)])
+        if min(counts) < 1:
+            return np.zeros(shape)
         tiles = np.lib.stride_tricks.sliding_window_view(x, window, (0, 1))
         tiles = tiles[: ends[0] : steps[0], : ends[1] : steps[1]][: counts[0], : counts[1]]
         result = np.einsum("ia,jb,hwcdab->ijhwcd", left, right, tiles)

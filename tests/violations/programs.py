@@ -431,6 +431,37 @@ def _by_host() -> Iterator[tuple[str, Program]]:
     yield "splat", Program(text, [(-1,), "index", "index"])
 
 
+def _by_blocks() -> Iterator[tuple[str, Program]]:
+    """Stages of a transform, images of which tiles are cut, reductions of nothing."""
+    one, two = "tensor<?xf32>", "tensor<?x?xf32>"
+    yield "stage of a transform", Program(f"""func.func @f(%x: {one}, %y: {one}, %s: index) -> {one} {{
+  %r:2 = iree_linalg_ext.fft ins(%s : index) outs(%x, %y : {one}, {one}) : {one}, {one}
+  return %r#0 : {one}
+}}
+""", [(-1,), (-1,), "index"])  # fmt: skip
+    yield "image of which tiles are cut", Program("""func.func @f(%x: tensor<1x?x?x3xf32>, %o: tensor<8x8x1x?x?x3xf32>) -> tensor<8x8x1x?x?x3xf32> {
+  %r = iree_linalg_ext.winograd.input_transform output_tile_size(6) kernel_size(3) image_dimensions([1, 2]) ins(%x : tensor<1x?x?x3xf32>) outs(%o : tensor<8x8x1x?x?x3xf32>) -> tensor<8x8x1x?x?x3xf32>
+  return %r : tensor<8x8x1x?x?x3xf32>
+}
+""", [(1, -1, -1, 3), (8, 8, 1, -1, -1, 3)])  # fmt: skip
+    image = "tensor<1x?x?x2xf32>"
+    yield "columns of an image", Program(f"""func.func @f(%x: {image}, %o: tensor<1x?x?xf32>) -> tensor<1x?x?xf32> {{
+  %r = iree_linalg_ext.im2col strides = [1, 1] dilations = [1, 1] kernel_size = [2, 2] offsets = [0, 0, 0] output_sizes = [[1], [2, 2], [2, 2, 2]] batch_pos = [0] m_pos = [1, 2] k_pos = [3] input_k_perm = [0, 1, 2] output_perm = [0, 1, 2] ins(%x : {image}) outs(%o : tensor<1x?x?xf32>) -> tensor<1x?x?xf32>
+  return %r : tensor<1x?x?xf32>
+}}
+""", [(1, -1, -1, 2), (1, -1, -1)])  # fmt: skip
+    kinds = ", ".join(f"#iree_linalg_ext.iterator_type<{k}>" for k in ("parallel", "reduction"))
+    yield "last exponential of a row", Program(f"""func.func @f(%x: {two}, %m: {one}, %s: {one}) -> ({one}, {one}) {{
+  %r:2 = iree_linalg_ext.exp_reduction {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [{kinds}], exp_reduced_operands = [1]}} ins(%x : {two}) outs(%m, %s : {one}, {one}) {{
+  ^bb0(%e: f32, %a: f32, %b: f32):
+    %t = arith.addf %b, %e : f32
+    iree_linalg_ext.yield %e, %t : f32, f32
+  }} -> {one}, {one}
+  return %r#0, %r#1 : {one}, {one}
+}}
+""", [(-1, -1), (-1,), (-1,)])  # fmt: skip
+
+
 LISTED: dict[str, Program] = {
     **dict(_by_maps()),
     **dict(_by_moves()),
@@ -439,5 +470,6 @@ LISTED: dict[str, Program] = {
     **dict(_by_branch()),
     **dict(_by_use()),
     **dict(_by_host()),
+    **dict(_by_blocks()),
 }
 """Programs that once read or wrote outside of an array, or differed from the interpreter."""

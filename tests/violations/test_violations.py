@@ -72,6 +72,7 @@ def test_listed(target):
 ERASED = {
     "collapse of what may be empty": "a tensor that is never made has no negative size",
     "splat of the host": "a tensor that is never made needs no memory",
+    "stage of a transform": "the blocks of a stage are computed where it is decomposed",
     "splat": "a tensor that is never made needs no memory",
 }
 """What is refused where its results are read alone."""

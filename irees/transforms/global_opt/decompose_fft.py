@@ -15,8 +15,9 @@ Each iteration computes one result and derives its place in the butterfly from i
       %tr = %wr[%k] * %a[%u + %half] - %wi[%k] * %b[%u + %half] ...
       linalg.yield select(%i mod %m < %half, %a[%u] + %tr, %a[%u] - %tr), ... }
 
-If the op has no coefficients, another generic computes them in f64. An fft of memrefs stays. IREE
-lowers the op to a loop over blocks (`FftOp::generateScalarImplementation`).
+The stage and the dim are checked at run time where they are dynamic. If the op has no coefficients,
+another generic computes them in f64. An fft of memrefs stays. IREE lowers the op to a loop over
+blocks (`FftOp::generateScalarImplementation`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import math as python_math
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, cf, math
 from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
@@ -47,8 +48,14 @@ LAST_STAGE = 62
 """Largest stage: a block size of 2^62 still fits in an index."""
 
 
+def check(lhs: Size, predicate: str, rhs: Size, message: str, b: TensorBuilder) -> None:
+    """Emits a check of two sizes that stops the program with this message."""
+    holds = b.insert(arith.CmpiOp(b.value(lhs), b.value(rhs), predicate))
+    b.insert(cf.AssertOp(holds.results[0], message))
+
+
 def block_size(stage: SSAValue, b: TensorBuilder, op: ext.FftOp) -> Size:
-    """Returns 2^stage. Raises VerifyError for a constant stage out of range."""
+    """Returns 2^stage, checked at run time. Raises VerifyError for a constant out of range."""
     known = constant_value(stage)
     if known is not None:
         if not 1 <= known <= LAST_STAGE:
@@ -56,6 +63,8 @@ def block_size(stage: SSAValue, b: TensorBuilder, op: ext.FftOp) -> Size:
         return 1 << known
     if not isinstance(stage.type, IndexType):
         stage = b.insert(arith.IndexCastOp(stage, IndexType())).results[0]
+    for low, high in ((1, stage), (stage, LAST_STAGE)):
+        check(low, "sle", high, f"the stage of {op.name} must be in [1, {LAST_STAGE}]", b)
     return b.insert(arith.ShLIOp(b.value(1), stage)).results[0]
 
 
@@ -85,6 +94,11 @@ class DecomposeFft(RewritePattern):
             return
         b, rank = TensorBuilder(op), rank_of(op.real)
         size = block_size(op.stage, b, op)
+        (*_, count) = dims(op.real, b)
+        rest = b.rem(count, size)
+        if rest != 0:
+            message = f"the blocks of {op.name} must divide dim {rank - 1} of operand 1"
+            check(rest, "eq", 0, message, b)
         half = b.floordiv(size, 2)
         weights = coefficients(op, size, b)
 

@@ -16,13 +16,14 @@ element, the loop becomes a reduction, which runs in order: the last write wins.
       %k = irees.keep %a, %b : f32
       linalg.yield %k }
 
+The same holds for the region of an `iree_linalg_ext.exp_reduction`, which becomes a generic later.
 Named ops write all elements of their outputs, or accumulate into them. MLIR: the `outs` of a
 generic are in destination-passing style, so elements that no iteration writes keep their value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -34,6 +35,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees import KeepOp
 from irees.transforms.utils.structured import iterators, linear_form, maps, static_ranges
 
@@ -60,30 +62,41 @@ def loops_apart(indexing: AffineMap) -> set[int]:
     return found
 
 
-def writes_all(op: linalg.GenericOp, output: SSAValue, indexing: AffineMap) -> bool:
-    """Whether the op provably writes every element of an output with this map."""
+def writes_all(output: SSAValue, indexing: AffineMap, ranges: Callable[[], list[int]]) -> bool:
+    """Whether loops with these trip counts provably write every element of an output."""
     assert isinstance(output.type, TensorType)
     loops = plain_loops(indexing, output.type.get_shape())
-    others = set(range(len(iterators(op)))) - (loops or set())
-    ranges = static_ranges(op) if others else []
-    return loops is not None and all(ranges[loop] > 0 for loop in others)
+    others = set(range(indexing.num_dims)) - (loops or set())
+    counts = ranges() if others else []
+    return loops is not None and all(counts[loop] > 0 for loop in others)
 
 
-def keep_inits(op: linalg.GenericOp) -> None:
-    """Adds a use of each init that the op may keep in part, and orders conflicting writes."""
+def keep_inits(op: linalg.GenericOp | ext.ExpReductionOp) -> None:
+    """Adds a use of each init that the op may keep in part."""
     count, block = len(op.inputs), op.body.block
-    kinds = iterators(op)
     terminator = block.last_op
     assert terminator is not None
-    for number, indexing in enumerate(maps(op)[count:]):
+
+    def ranges() -> list[int]:
+        return static_ranges(op) if isinstance(op, linalg.GenericOp) else [-1] * len(kinds)
+
+    kinds = op.iterator_types.data
+    indexing = [attr.data for attr in op.indexing_maps.data[count:]]
+    for number, (output, own) in enumerate(zip(op.outputs, indexing, strict=True)):
         argument = block.args[count + number]
-        apart = loops_apart(indexing)
-        kinds = [k if loop in apart else "reduction" for loop, k in enumerate(kinds)]
-        if argument.uses or writes_all(op, op.outputs[number], indexing):
+        if argument.uses or writes_all(output, own, ranges):
             continue
         keep = KeepOp(terminator.operands[number], argument)
         Rewriter.insert_op(keep, InsertPoint.before(terminator))
         terminator.operands[number] = keep.result
+
+
+def order_writes(op: linalg.GenericOp) -> None:
+    """Makes each loop a reduction of which several iterations may write one element."""
+    kinds = iterators(op)
+    for indexing in maps(op)[len(op.inputs) :]:
+        apart = loops_apart(indexing)
+        kinds = [k if loop in apart else "reduction" for loop, k in enumerate(kinds)]
     if kinds != iterators(op):
         op.iterator_types = ArrayAttr(IteratorTypeAttr(IteratorType(kind)) for kind in kinds)
 
@@ -96,5 +109,7 @@ class KeepInitsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            if isinstance(inner, linalg.GenericOp) and inner.res:
+            if isinstance(inner, linalg.GenericOp | ext.ExpReductionOp) and inner.results:
                 keep_inits(inner)
+            if isinstance(inner, linalg.GenericOp) and inner.res:
+                order_writes(inner)

@@ -15,7 +15,7 @@ from irees.target import Target
 
 DTYPES = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
 }  # fmt: skip
 WIDEN = {"f": "arith.extf", "b": "arith.extf", "i": "arith.extsi"}
 
@@ -122,7 +122,7 @@ def sizes() -> list[Case]:
 def types() -> list[Case]:
     pairs = [
         ("i32", "i32"), ("f64", "f64"), ("bf16", "f32"), ("f16", "f32"), ("f16", "f16"),
-        ("i8", "i32"), ("i16", "i32"), ("i64", "i64"), ("i8", "i8"),
+        ("i8", "i32"), ("i16", "i32"), ("i64", "i64"), ("i8", "i8"), ("index", "index"),
     ]  # fmt: skip
     return [
         matmul(f"{a}_{b}_{m}", m, n, 33, types=(a, b))

@@ -14,7 +14,7 @@ from math import prod
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IntegerType,
+    AnyFloat,
     MemRefType,
     StridedLayoutAttr,
 )
@@ -303,7 +303,7 @@ def make_plan(
         sizes=tuple(map(known, sizes)), limits=tuple(map(upper_bound, sizes)),
         a=a.strides, b=b.strides, c=c.strides, beside=tuple(o.strides for o in beside),
         element_bytes=lane_bytes(element), panel=panel, columns=tuned[1] if tuned else panel,
-        dot=dot, reorder=isinstance(element, IntegerType) or not is_strict(op),
+        dot=dot, reorder=not isinstance(element, AnyFloat) or not is_strict(op),
         vector_bytes=target.vector_bytes, registers=target.vector_registers,
     )  # fmt: skip
     decision = decide(problem)

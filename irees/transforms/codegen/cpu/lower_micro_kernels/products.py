@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, VectorType, i32
 from xdsl.ir import SSAValue
 
 from irees.dialects.irees import DotOp
@@ -129,8 +129,8 @@ def _multiply_add(
     block: Block, acc: SSAValue, a: SSAValue, b: SSAValue, at: IndexBuilder
 ) -> SSAValue:
     """acc + a * b"""
-    integer = isinstance(block.kind.element_type, IntegerType)
-    multiply, add = (arith.MuliOp, arith.AddiOp) if integer else (arith.MulfOp, arith.AddfOp)
+    is_float = isinstance(block.kind.element_type, AnyFloat)
+    multiply, add = (arith.MulfOp, arith.AddfOp) if is_float else (arith.MuliOp, arith.AddiOp)
     return at.insert(add(acc, at.insert(multiply(a, b)).results[0])).results[0]
 
 

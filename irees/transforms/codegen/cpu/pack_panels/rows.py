@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
 from irees.dialects.panel import PackRowsOp, element_of
@@ -135,6 +135,6 @@ def _copy_runs(a: Rows, at: IndexBuilder) -> Size:
 
 def padding(element: Attribute, zero: float) -> IntegerAttr | FloatAttr:
     """Returns the padding of an incomplete last group."""
-    if isinstance(element, IntegerType):
-        return IntegerAttr(0, element)
-    return FloatAttr(zero, element)
+    if isinstance(element, AnyFloat):
+        return FloatAttr(zero, element)
+    return IntegerAttr(0, element)
