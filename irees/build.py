@@ -67,7 +67,7 @@ from irees.runtime.manifest import target_record
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
-from irees.transforms.input.raise_buffers import writes_arguments
+from irees.transforms.input.raise_buffers.functions import writes_arguments
 from irees.verification import verify
 
 record()
@@ -313,7 +313,7 @@ def make_interpretable(module: ModuleOp, options: Options) -> None:
     passes = [a("decompose-plugin-ops", plugins=options.plugins, keep_evaluated=True)]
     if writes_arguments(module):
         names = ("lift-cf-to-scf", "simplify-scf", "inline-calls")
-        passes += [*map(a, names), a("raise-buffers", in_place=False), a("legalize-kernels")]
+        passes += [*map(a, names), a("return-updates")]
     for each in passes:
         try:
             each.apply(get_context(), module)

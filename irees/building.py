@@ -16,9 +16,10 @@ loops over buffers, and all of them arithmetic on sizes, which are ints or index
         @staticmethod
         def to_loops(op, builder):
             def row(ivs, b):
-                loop, i, c = for_loop(b, 0, buffer_dim(op.x, 1, b), 1, [zero(b)])
-                total = c.insert(arith.AddfOp(loop.arguments[0], load(op.x, [ivs[0], i], c)))
-                store(loop([total.result])[0], op.out, [ivs[0]], b)
+                zero = b.insert(constant(0.0, op.x.type.element_type)).results[0]
+                close, i, c = for_loop(b, 0, buffer_dim(op.x, 1, b), 1, [zero])
+                total = c.op(arith.AddfOp, close.arguments[0], load(op.x, [ivs[0], i], c))
+                store(close([total])[0], op.out, [ivs[0]], b)
 
             rows(op.x, [0], builder, row)
 """

@@ -64,6 +64,7 @@ from typing import Any
 from xdsl.dialects.builtin import ShapedType, TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.utils.exceptions import VerifyException
 
 from irees.errors import IreesError, PluginError
 from irees.plugins import line_of, offered, resolve
@@ -180,6 +181,39 @@ def blamed(op: Operation, method: str) -> Iterator[None]:
         place = f" ({where})" if where else ""
         message = f"{method} failed: {type(error).__name__}{text}{place}"
         raise PluginError(message, op=op) from error
+
+
+@contextmanager
+def building(op: Operation, method: str) -> Iterator[None]:
+    """As `blamed`, for a method that builds ops in front of `op`. They must be valid."""
+    before = op.prev_op
+    with blamed(op, method):
+        yield
+    block = op.parent
+    if op.name in OWN or block is None:
+        return
+    made = block.first_op if before is None else before.next_op
+    while made is not None and made is not op:
+        for inner in made.walk():
+            _verify_built(inner, op, method)
+        made = made.next_op
+
+
+def _verify_built(made: Operation, op: Operation, method: str) -> None:
+    try:
+        made.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        text = " ".join(str(error).split())
+        raise PluginError(f"{method} builds an invalid {made.name}: {text}", op=op) from error
+
+
+def values_of(returned: Any, op: Operation, method: str) -> list[Any]:
+    """Returns the values that a method returned. Raises PluginError if it is no list or tuple."""
+    if not isinstance(returned, list | tuple):
+        have = "nothing" if returned is None else f"a {type(returned).__name__}"
+        hint = "return a list, also of one value"
+        raise PluginError(f"{method} returns {have}, but must return a list", op=op, hint=hint)
+    return list(returned)
 
 
 def flops_in_loops(op: Operation) -> int | None:

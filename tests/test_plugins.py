@@ -143,6 +143,9 @@ class TwiceOp(IRDLOperation):
         (lambda op, b: [], "to_structured returns nothing, but must return tensor<4xf32>"),
         (lambda op, b: [op.operands[0]], "to_structured returns i1, but must return tensor<4xf32>"),
         (lambda op, b: [b.insert(op.clone()).results[0]], "its decomposition contains itself"),
+        (lambda op, b: None, "to_structured returns nothing, but must return a list"),
+        (lambda op, b: op.operands[1], "to_structured returns a BlockArgument, but must return a "),
+        (lambda op, b: [b.op(arith.AddiOp, *op.operands[1:])], "builds an invalid arith.addi: "),
     ],
 )
 def test_a_lowering_that_fails_names_the_op(having, monkeypatch, lowering, problem):
@@ -397,7 +400,7 @@ def test_the_page_is_true():
     ("evaluate", "problem"),
     [
         (lambda op, x, y: 1 / 0, "evaluate failed: ZeroDivisionError: division by zero"),
-        (lambda op, x, y: x, "evaluate returns 4 values, but must return 1"),
+        (lambda op, x, y: x, "evaluate returns a ndarray, but must return a list; return a list"),
         (lambda op, x, y: [x.astype(np.float64)], "returns float64 of shape (4,), but must return"),
         (lambda op, x, y: [x[:3]], "evaluate returns float32 of shape (3,), but must return a ten"),
         (lambda op, x, y: [x[:, None]], "evaluate returns float32 of shape (4, 1), but must ret"),

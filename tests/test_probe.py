@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.dialects import test
+from xdsl.dialects import arith, test
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.test_value import create_ssa_value
@@ -321,6 +321,11 @@ def test_loops_that_leave_the_operands_stay_in_memory(target, monkeypatch):
         ("flops", lambda op, n: -1, "flops returns -1, but must return an int"),
         ("flops", lambda op, n: 1 / 0, "flops failed: ZeroDivisionError"),
         ("to_loops", lambda op, b: [][0], "to_loops failed: IndexError"),
+        (
+            "to_loops",
+            lambda op, b: b.op(arith.AddfOp, b.value(1), b.value(1)),
+            "to_loops builds an invalid arith.addf: operand 'lhs' at position 0",
+        ),
     ],
 )
 def test_an_interface_that_fails_names_the_op(monkeypatch, method, replacement, problem):

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Attribute, Operation
 
 from irees.errors import PluginError
-from irees.interfaces import blamed, model_of, outputs_of
+from irees.interfaces import blamed, model_of, outputs_of, values_of
 from irees.interpreters.registry import Prepared, implements_others
 from irees.interpreters.values import MemRef, dtype_of
 
@@ -34,7 +34,7 @@ def plugin_op(machine: Machine, op: Operation) -> Prepared | None:
     def prepared(*operands: Any) -> Sequence[Any]:
         arrays = [each.array if isinstance(each, MemRef) else each for each in operands]
         with blamed(op, "evaluate"):
-            values = list(evaluate(op, *arrays))
+            values = values_of(evaluate(op, *arrays), op, "evaluate")
         if written:
             outputs = arrays[len(arrays) - len(written) :]
             _check(op, values, written, [output.shape for output in outputs])

@@ -7,14 +7,17 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import AffineDimExpr
 
+from irees.dialects.upstream.memref import ATOMIC_KINDS
 from irees.errors import RuntimeTrap
 from irees.interpreters.arith import Width, maximum, minimum
 from irees.interpreters.machine import Machine
 from irees.interpreters.math import fma
+from irees.interpreters.memref import check
 from irees.interpreters.registry import Operands, Prepared, implements, pure
 from irees.interpreters.structured import ranges, spread
 from irees.interpreters.tensor import mixed, numbers, shape_of_type
@@ -25,7 +28,11 @@ Combine = Callable[[Any, Any], Any]
 
 def combiner(kind: Attribute, element: Attribute) -> Combine:
     """The function of a `#vector.kind`."""
-    name = str(kind.data.value)  # pyright: ignore
+    return combining(str(kind.data.value), element)  # pyright: ignore
+
+
+def combining(name: str, element: Attribute) -> Combine:
+    """The function of a kind of reduction on elements of this type."""
     if is_float(element):
         return {
             "add": lambda a, b: a + b, "mul": lambda a, b: a * b,
@@ -41,6 +48,30 @@ def combiner(kind: Attribute, element: Attribute) -> Combine:
     }[name]  # fmt: skip
     convert = w.unsigned if name in ("maxui", "minui") else w.signed
     return lambda a, b: w.wrap(function(convert(a), convert(b)))
+
+
+ATOMIC = {
+    "addf": "add", "addi": "add", "andi": "and", "maxs": "maxsi", "maxu": "maxui",
+    "mins": "minsi", "minu": "minui", "mulf": "mul", "muli": "mul", "ori": "or", "xori": "xor",
+}  # fmt: skip
+"""Kinds of atomic updates => kinds of reductions of another name."""
+
+
+@implements("memref.atomic_rmw")
+def _atomic(machine: Machine, op: Operation) -> Prepared:
+    """Combines an element with a value, and returns the old element."""
+    assert isinstance(op, memref.AtomicRMWOp)
+    name = ATOMIC_KINDS[op.kind.value.data]
+    kind = op.value.type
+    combine = combining(ATOMIC.get(name, name), kind) if name != "assign" else lambda a, b: b
+
+    def run(value: Any, target: MemRef, *indices: Any):
+        check(op, indices, target.array.shape)
+        old = target.array[indices].copy()
+        target.array[indices] = combine(old, value)
+        return (old,)
+
+    return run
 
 
 def window(op: Operation, memory: Any, indices: Sequence[Any], shape: Sequence[int]) -> np.ndarray:

@@ -425,17 +425,19 @@ def test_a_program_on_buffers(monkeypatch, tmp_path, capsys):
     )
 
 
-def test_a_pass_is_named_that_fails_before_the_program_can_be_interpreted(
-    monkeypatch, tmp_path, capsys
-):
-    """A program on buffers is raised to tensors first; this leaves an op with a wrong type."""
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("return-updates", "before anything "), ("raise-buffers", "in phase input")],
+)
+def test_a_pass_is_named_that_fails_on_buffers(name, where, monkeypatch, tmp_path, capsys):
+    """A program on buffers is given results first; then it is raised to tensors."""
     path = tmp_path / "buffers.mlir"
     path.write_text("""
     func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) {
       linalg.sub ins(%a, %b : memref<4xf32>, memref<4xf32>) outs(%b : memref<4xf32>)
       return
     }""")
-    cls = load_pass("irees-raise-buffers")
+    cls = load_pass(f"irees-{name}")
     right = cls.apply
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -445,7 +447,7 @@ def test_a_pass_is_named_that_fails_before_the_program_can_be_interpreted(
 
     monkeypatch.setattr(cls, "apply", apply)
     assert main(["bisect", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("wrong after irees-raise-buffers, before anything ")
+    assert capsys.readouterr().out.startswith(f"wrong after irees-{name}, {where}")
 
 
 def test_a_rewrite_is_named_by_any_property_of_the_program():

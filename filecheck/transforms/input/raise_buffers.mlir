@@ -169,3 +169,14 @@ func.func @copy(%x: memref<?x4xf32>, %y: memref<?x4xf32>) {
   memref.copy %x, %y : memref<?x4xf32> to memref<?x4xf32>
   return
 }
+
+// A tensor that is made a buffer is its first value.
+// CHECK-LABEL: func.func @given
+// CHECK-NEXT:    %[[R:.*]] = linalg.add ins(%a, %a : tensor<4xf32>, tensor<4xf32>) outs(%a : tensor<4xf32>)
+// CHECK-NEXT:    func.return %[[R]] : tensor<4xf32>
+func.func @given(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %m = bufferization.to_buffer %a : tensor<4xf32> to memref<4xf32>
+  linalg.add ins(%m, %m : memref<4xf32>, memref<4xf32>) outs(%m : memref<4xf32>)
+  %r = bufferization.to_tensor %m : memref<4xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
+}

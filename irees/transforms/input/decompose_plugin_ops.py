@@ -15,23 +15,23 @@ can evaluate stay. MLIR:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from irees.errors import PluginError
 from irees.interfaces import (
     OWN,
-    blamed,
+    building,
     domain_of,
     loops_model_of,
     model_of,
+    values_of,
     why_not_in_loops,
 )
 from irees.rewrites import Fuel
@@ -44,8 +44,9 @@ def decompose(op: Operation, model: Any) -> None:
 
     Raises PluginError if the interface fails or returns values of other types than the results.
     """
-    with blamed(op, "to_structured"):
-        values: Sequence[SSAValue] = list(model.to_structured(op, TensorBuilder(op)))
+    method = "to_structured"
+    with building(op, method):
+        values = values_of(model.to_structured(op, TensorBuilder(op)), op, method)
         found = [value.type for value in values]
     expected = [result.type for result in op.results]
     if found != expected:

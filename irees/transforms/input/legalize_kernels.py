@@ -76,13 +76,13 @@ ATOMIC: dict[str, Callable[[SSAValue, SSAValue], Operation] | None] = {
 
 
 def lower_atomic(op: memref.AtomicRMWOp) -> None:
-    """atomic_rmw addf %v, %b[%i]  =>  store %b[%i] + %v, %b[%i]"""
+    """atomic_rmw addf %v, %b[%i]  =>  store %b[%i] + %v, %b[%i]; its result is the old element"""
     b = IndexBuilder(InsertPoint.before(op))
     made = ATOMIC[ATOMIC_KINDS[op.kind.value.data]]
     old = b.insert(memref.LoadOp.get(op.memref, op.indices)).results[0]
     new = op.value if made is None else b.insert(made(old, op.value)).results[0]
     b.insert(memref.StoreOp.get(new, op.memref, op.indices))
-    Rewriter.replace_op(op, [], [new])
+    Rewriter.replace_op(op, [], [old])
 
 
 def lower_transfer(op: vector.TransferReadOp | vector.TransferWriteOp) -> None:

@@ -27,9 +27,9 @@ with the rest of the program, and updates the arguments in place.
   =>
     %b1 = irees.kernel outs(%b0) { ^bb0(%b): scf.for %i = ... { vector.store %v, %b[%i] } }
 
-A constant global (`memref.get_global`, `memref.global`) is a constant. The pass raises an error for
-other ops on buffers. It is the inverse of MLIR's one-shot
-bufferization.
+A constant global (`memref.get_global`, `memref.global`) is a constant; `bufferization.to_buffer` is
+the first value of a buffer, and `bufferization.to_tensor` its current one. The pass raises an error
+for other ops on buffers. It is the inverse of MLIR's one-shot bufferization.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, memref, scf, tensor
+from xdsl.dialects import arith, bufferization, cf, func, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -47,7 +47,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     MemRefType,
     ModuleOp,
-    NoneAttr,
     StringAttr,
     TensorType,
     UnitAttr,
@@ -60,18 +59,21 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 from xdsl.utils.type import have_compatible_shape
 
-from irees.dialects.irees import KernelOp, walk_outside_kernels
 from irees.dialects.irees_target import target_of
 from irees.dialects.signature import mark_updates
 from irees.dialects.storage import is_allocation, is_view, root
 from irees.errors import UnsupportedError
-from irees.interfaces import loops_model_of
+from irees.transforms.input.raise_buffers.functions import (
+    changed_by,
+    check_layouts,
+    functions_on_buffers,
+    has_buffers,
+    tensor_of,
+    written,
+)
 from irees.transforms.input.raise_buffers.kernels import (
     Outliner,
     kernels,
-    memories,
-    needs_memory,
-    only_reads,
 )
 from irees.transforms.utils.shapes import dim, dynamic_dims, same_size
 from irees.transforms.utils.structured import asserts
@@ -79,15 +81,7 @@ from irees.transforms.utils.tensors import TensorBuilder
 
 RAISED = (memref.SubviewOp, memref.CastOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 """Views with a form on tensors. A kernel may take any view."""
-STRUCTURED = ("linalg", "iree_linalg_ext")
-"""Dialects of ops that write their `outputs`."""
 _EMPTY = DictionaryAttr({})
-
-
-def tensor_of(kind: Attribute) -> TensorType:
-    """memref<4xf32>  =>  tensor<4xf32>"""
-    assert isinstance(kind, MemRefType)
-    return TensorType(kind.element_type, kind.get_shape())
 
 
 def may_be(source: Attribute, kind: TensorType) -> bool:
@@ -99,30 +93,6 @@ def may_be(source: Attribute, kind: TensorType) -> bool:
 def is_ranked(view: Operation) -> bool:
     """Whether a view and its source both have a known rank."""
     return all(isinstance(v.type, MemRefType) for v in (view.operands[0], view.results[0]))
-
-
-def has_buffers(op: Operation) -> bool:
-    """Whether an op has a memref, itself or in its regions, apart from those inside of kernels."""
-    for inner in walk_outside_kernels(op):
-        values = [*inner.operands, *inner.results]
-        if not isinstance(inner, KernelOp):
-            values += [a for region in inner.regions for block in region.blocks for a in block.args]
-        if any(isinstance(value.type, MemRefType) for value in values):
-            return True
-    return False
-
-
-def written(op: Operation) -> list[SSAValue]:
-    """Returns the buffers that an op writes itself, as views."""
-    if isinstance(op, memref.StoreOp):
-        return [op.memref]
-    if isinstance(op, memref.CopyOp):
-        return [op.destination]
-    styled = op.dialect_name() in STRUCTURED or loops_model_of(op) is not None
-    single = getattr(op, "output", None)  # A softmax has one output, and no list of them.
-    alone = () if single is None else (single,)
-    found = getattr(op, "outputs", alone) if styled else ()
-    return [value for value in found if isinstance(value.type, MemRefType)]
 
 
 def constant_of(op: memref.GetGlobalOp) -> arith.ConstantOp:
@@ -155,13 +125,6 @@ def first_value(op: memref.AllocOp | memref.AllocaOp | memref.GetGlobalOp) -> Op
 def is_structured(op: Operation) -> bool:
     """Whether an op writes whole buffers, so that it gains from being an op on tensors."""
     return bool(written(op)) and not isinstance(op, memref.StoreOp)
-
-
-def changed_by(op: Operation) -> list[SSAValue]:
-    """Returns the buffers that an op writes itself, also one that has no form on tensors."""
-    if needs_memory(op) and not only_reads(op):
-        return memories(op)
-    return written(op)
 
 
 def refused(op: Operation | Block) -> UnsupportedError:
@@ -278,6 +241,10 @@ class Raiser:
         match op:
             case memref.AllocOp() | memref.AllocaOp() | memref.GetGlobalOp():
                 self.current[op.memref] = b.insert(first_value(op)).results[0]
+            case bufferization.ToBufferOp():
+                self.current[op.results[0]] = op.operands[0]
+            case bufferization.ToTensorOp():
+                Rewriter.replace_op(op, [], [self.read(op.operands[0], b)])
             case memref.DeallocOp():
                 Rewriter.erase_op(op)
             case memref.LoadOp():
@@ -430,7 +397,7 @@ def raise_function(function: func.FuncOp, in_place: bool) -> None:
     block, terminator = function.body.block, function.body.block.last_op
     assert isinstance(terminator, func.ReturnOp)
     buffers = [argument for argument in block.args if isinstance(argument.type, MemRefType)]
-    _check_layouts(function, buffers)
+    check_layouts(function, buffers)
     # The tensors stand in for the buffers until all ops are rewritten.
     stand_ins = {a: block.insert_arg(tensor_of(a.type), len(block.args)) for a in buffers}
     raiser = Raiser(dict(stand_ins))
@@ -451,17 +418,6 @@ def raise_function(function: func.FuncOp, in_place: bool) -> None:
         mark_updates(function, {first + i: argument.index for i, argument in enumerate(changed)})
 
 
-def _check_layouts(function: func.FuncOp, buffers: Sequence[BlockArgument]) -> None:
-    for argument in buffers:
-        assert isinstance(argument.type, MemRefType)
-        if not isinstance(argument.type.layout, NoneAttr):
-            raise UnsupportedError(
-                f"argument {argument.index} is a {argument.type}, but must be contiguous",
-                op=function,
-                hint="pass the whole buffer, and take a memref.subview of it",
-            )
-
-
 def _retype(function: func.FuncOp, terminator: func.ReturnOp, added: int) -> None:
     """Updates a function's type to its block and terminator, which has `added` extra operands."""
     function.function_type = FunctionType.from_lists(
@@ -478,24 +434,12 @@ def _retyped(argument: BlockArgument) -> SSAValue:
 
 
 def _erase_unread(block: Block) -> None:
-    """Erases views and allocations without uses."""
+    """Erases views, allocations and copies without uses."""
     for op in reversed(list(block.walk())):
-        made = is_view(op) or is_allocation(op) or isinstance(op, memref.GetGlobalOp)
+        given = isinstance(op, memref.GetGlobalOp | bufferization.ToBufferOp)
+        made = is_view(op) or is_allocation(op) or given
         if made and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
-
-
-def functions_on_buffers(module: ModuleOp) -> list[func.FuncOp]:
-    """Returns the functions with a memref, in their signature or inside."""
-    return [op for op in module.ops if isinstance(op, func.FuncOp) and has_buffers(op)]
-
-
-def writes_arguments(module: ModuleOp) -> bool:
-    """Whether a function writes to a memref argument."""
-    functions = functions_on_buffers(module)
-    ops = (op for function in functions for op in function.walk())
-    roots = (root(value) for op in ops for value in changed_by(op))
-    return any(isinstance(buffer, BlockArgument) for buffer in roots)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.interfaces import blamed, loops_model_of
+from irees.interfaces import building, loops_model_of
 from irees.transforms.codegen.common.utils.accumulating import scan_row, scatter_point
 from irees.transforms.codegen.common.utils.rows import other_dims, rows
 from irees.transforms.utils.shapes import IndexBuilder
@@ -62,7 +62,7 @@ def lower(op: Operation) -> None:
     to_loops: Callable[..., Any] | None = getattr(loops_model_of(op), "to_loops", None)
     if to_loops is None or op.results:
         return
-    with blamed(op, "to_loops"):
+    with building(op, "to_loops"):
         to_loops(op, IndexBuilder(InsertPoint.before(op)))
     Rewriter.erase_op(op)
 

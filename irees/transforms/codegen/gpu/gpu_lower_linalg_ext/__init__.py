@@ -54,7 +54,7 @@ from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import gpu_of
 from irees.dialects.upstream.gpu import BlockMappingAttr
 from irees.dialects.upstream.scf import ForallOp
-from irees.interfaces import blamed, loops_model_of
+from irees.interfaces import building, loops_model_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.nvidia import NVIDIA
@@ -186,7 +186,7 @@ def by_threads(op: Operation, loop: Operation) -> str | None:
     """op  =>  loops over the threads of the workgroup, as its interface builds them; or why not"""
     at = IndexBuilder(InsertPoint.before(op))
     room = gpu_of(op).matrix_shared_bytes - shared_memory(loop).known
-    with blamed(op, "to_threads"):
+    with building(op, "to_threads"):
         reason: str | None = loops_model_of(op).to_threads(op, at, room)
     return reason
 
