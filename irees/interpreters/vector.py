@@ -550,7 +550,7 @@ def _mask(machine: Machine, op: Operation) -> Prepared:
             kept = list(values[0][b["mask"]])
             combine = combiner(masked.properties["kind"], masked.results[0].type)
             if not kept and len(values) == 1:
-                raise RuntimeTrap("a reduction of no lanes", op=op)
+                raise RuntimeTrap("the reduced vector has no lanes", op=op)
             return (np.asarray(reduce(combine, [*values[1:], *kept]))[()],)
         results = machine.run_block(op.regions[0].block)
         if not results or b["passthru"] is None:

@@ -196,7 +196,7 @@ class TensorSpec:
             if type(array) is np.ndarray:
                 return array
         if isinstance(array, np.ma.MaskedArray):
-            raise ArgumentError(f"{self.label} is masked", hint="use .filled()")
+            raise ArgumentError(f"{self.label} is a masked array", hint="use .filled()")
         if array.dtype.kind == "V" and array.dtype.itemsize == self.dtype.itemsize:
             # numpy.save stores dtypes that it does not know as void.
             array = array.view(self.dtype) if array.dtype.names is None else array

@@ -197,10 +197,10 @@ class CpuCosts:
     """Rows that are scanned in one loop."""
 
     shared_ops: int = cost(8, "ops", "guess")
-    """Scalar ops of a body that iterations of a loop must share for it to become the innermost."""
+    """Minimum loop-invariant scalar ops of a body for the loop to become the innermost."""
 
     whole_shared_ops: int = cost(32, "ops", "measured: samples of images and spectra, Zen 5")
-    """Ops that iterations of a loop must share for it to be whole in a tile."""
+    """Minimum loop-invariant ops of a body for the loop to stay untiled."""
 
     ops_per_gather: int = cost(12, "ops", "measured: gathers, tables and samples of images, Zen 5")
     """Elementwise ops of a body per gather from which on vectors are faster than scalars."""

@@ -93,7 +93,7 @@ def test_any_layout(array):
         ((ONES, ONES[0]), "argument 1 has rank 1, but must have rank 2"),
         ((ONES, [[1.0] * 8] * 4), "argument 1 is a list, but must be an array"),
         ((ONES, None), "argument 1 is a NoneType"),
-        ((ONES, np.ma.masked_array(ONES)), "argument 1 is masked"),
+        ((ONES, np.ma.masked_array(ONES)), "argument 1 is a masked array"),
         ((ONES, "text"), "argument 1 is a str"),
     ],
 )

@@ -111,7 +111,7 @@ def cholesky(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def solve_triangular(b: Builder, a: Tensor, x: Tensor, upper: bool, unit: bool = False) -> Tensor:
-    """Solves a y = x for y with a triangular a; `unit` treats its diagonal as 1."""
+    """Solves a y = x for y, for a triangular a of b x n x n; `unit` treats its diagonal as 1."""
     n = a.shape[1]
     if is_empty(n, x.shape[2]):
         return x

@@ -124,7 +124,7 @@ def segment_reduce_backward(
     gradient: Any, output: Any, data: Any, reduce: str, *, lengths: Any = None, offsets: Any = None,
     axis: int = 0, initial: Any = None,
 ) -> Any:  # fmt: skip
-    """The gradient of the data: that of a segment's result for the elements that made it."""
+    """The gradient of the data: each element gets the gradient of its segment's result."""
     if axis or (lengths if offsets is None else offsets).dim() != 1:
         raise UnsupportedError(
             "gradients of segments of other axes than the first are not supported"

@@ -215,7 +215,7 @@ def _renumber_indices(body: Region, kept_loops: Sequence[int]) -> None:
 
 
 def _dims_of_pad(op: tensor.InsertSliceOp) -> list[int] | None:
-    """Returns the dims of a pad but the unit dims, or None if these cannot be dropped."""
+    """Returns the non-unit dims of a pad, or None if the unit dims cannot be dropped."""
     assert isinstance(op.dest.type, TensorType)
     assert isinstance(op.source.type, TensorType)
     shape, source = op.dest.type.get_shape(), op.source.type.get_shape()

@@ -138,7 +138,7 @@ class Kernel:
 
     @property
     def _layout(self) -> str:
-        """How B is stored."""
+        """The layout of B: `packed`, `streamed`, `panels`, `plain` or `blocks`."""
         if self.panels.b is not None:
             return "packed"
         if self.plan.packing.streamed:

@@ -61,10 +61,10 @@ class Ring(Protocol):
     """Ring buffer of operand slices in shared memory; `wgmma` uses up to two slots at a time."""
 
     ahead: int
-    """How many slices are copied before the first is multiplied."""
+    """Number of slices that are copied ahead of the first product."""
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
-        """Returns the slot of a slice."""
+        """Returns the slot in shared memory that holds a slice."""
         ...
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
@@ -201,11 +201,11 @@ class ThreadRing:
 
     @property
     def ahead(self) -> int:
-        """How many slices are copied ahead: all slots but the two that products may read."""
+        """Number of slices copied ahead: all slots but the two that products may read."""
         return self.contraction.stages - 2
 
     def slot(self, part: Size, at: IndexBuilder) -> Size:
-        """Returns the slot of a slice."""
+        """Returns the slot in shared memory that holds a slice."""
         return at.rem(part, self.contraction.stages)
 
     def begin(self, part: Size, at: IndexBuilder) -> None:
