@@ -2141,7 +2141,7 @@ MUTANTS = (
         "A426",
         "an exp_reduction of nothing gives what was in memory",
         "irees/transforms/global_opt/keep_inits.py",
-        "if isinstance(inner, linalg.GenericOp | ext.ExpReductionOp) and inner.results:",
+        "if isinstance(inner, WithRegion) and inner.results:",
         "if isinstance(inner, linalg.GenericOp) and inner.results:",
         ("filecheck/transforms/global_opt/keep_inits.mlir",),
     ),
@@ -2184,6 +2184,14 @@ MUTANTS = (
         "if changed]",
         "if copy]",
         ("filecheck/transforms/input/return_updates.mlir",),
+    ),
+    Mutant(
+        "A432",
+        "a linalg.reduce of nothing gives what was in memory",
+        "irees/transforms/global_opt/keep_inits.py",
+        "WithRegion = linalg.GenericOp | ReduceOp | ext",
+        "WithRegion = linalg.GenericOp | ext",
+        ("filecheck/transforms/global_opt/keep_inits.mlir",),
     ),
     Mutant(
         "A420",

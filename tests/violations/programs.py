@@ -450,6 +450,13 @@ def _by_blocks() -> Iterator[tuple[str, Program]]:
   return %r : tensor<1x?x?xf32>
 }}
 """, [(1, -1, -1, 2), (1, -1, -1)])  # fmt: skip
+    yield "last of a row", Program(f"""func.func @f(%x: {two}, %o: {one}) -> {one} {{
+  %r = linalg.reduce ins(%x : {two}) outs(%o : {one}) dimensions = [1] (%a: f32, %b: f32) {{
+    linalg.yield %a : f32
+  }}
+  return %r : {one}
+}}
+""", [(-1, -1), (-1,)])  # fmt: skip
     kinds = ", ".join(f"#iree_linalg_ext.iterator_type<{k}>" for k in ("parallel", "reduction"))
     yield "last exponential of a row", Program(f"""func.func @f(%x: {two}, %m: {one}, %s: {one}) -> ({one}, {one}) {{
   %r:2 = iree_linalg_ext.exp_reduction {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [{kinds}], exp_reduced_operands = [1]}} ins(%x : {two}) outs(%m, %s : {one}, {one}) {{

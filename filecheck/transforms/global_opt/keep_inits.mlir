@@ -88,3 +88,20 @@ func.func @exponentials(%x: tensor<4x?xf32>, %m: tensor<4xf32>, %s: tensor<4xf32
   } -> tensor<4xf32>, tensor<4xf32>
   return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// A reduction that yields an input keeps its init by a row of nothing.
+// CHECK-LABEL: func.func @last_of_a_row
+// CHECK:         irees.keep
+func.func @last_of_a_row(%x: tensor<4x?xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.reduce ins(%x : tensor<4x?xf32>) outs(%o : tensor<4xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    linalg.yield %a : f32
+  }
+  return %r : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @no_sum_of_a_row
+// CHECK-NOT:     irees.keep
+func.func @no_sum_of_a_row(%x: tensor<4x?xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.reduce {arith.addf} ins(%x : tensor<4x?xf32>) outs(%o : tensor<4xf32>) dimensions = [1]
+  return %r : tensor<4xf32>
+}
