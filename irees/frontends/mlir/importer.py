@@ -85,9 +85,8 @@ def import_opened(
             raise
         except XdslParseError as error:
             place = source.name if parser is None else parser.place(_offset(parser, error))
-            raise ParseError(
-                _first_line(error.msg), location=place, hint=_way_out(error.msg)
-            ) from None
+            hint = _way_out(error.msg, source.text[error.span.start :])
+            raise ParseError(_first_line(error.msg), location=place, hint=hint) from None
         except VerifyException as error:
             raise ParseError(
                 _first_line(str(error)), location=_place(parser, source.name)
@@ -111,8 +110,10 @@ def import_opened(
     return module
 
 
-def _way_out(message: str) -> str | None:
-    """Returns the hint for a parse error, None if there is none."""
+def _way_out(message: str, rest: str) -> str | None:
+    """Returns the hint for a parse error in front of `rest`, None if there is none."""
+    if message.endswith("Expected primary expression") and rest.startswith("symbol("):
+        return "write %k instead of symbol(%k)"
     if found := re.match(r"Operation (\S+) does not have a custom format", message):
         return f'write it in generic form: "{found[1]}"(...) : (...) -> ...'
     if (found := re.match(r"Operation (\S+) is not registered", message)) is None:

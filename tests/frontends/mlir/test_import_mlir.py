@@ -195,6 +195,13 @@ def test_an_op_that_is_not_known_has_a_way_out(op, hint):
     assert hint in str(info.value)
 
 
+def test_a_symbol_in_an_index_has_a_way_out():
+    text = "func.func @f(%a: memref<8xf32>, %k: index) {\n %x = affine.load %a[symbol(%k)]"
+    with pytest.raises(ParseError, match=r"2:22: .*write %k instead of symbol\(%k\)"):
+        import_mlir(text + " : memref<8xf32>\n return }")
+    import_mlir(text.replace("symbol(%k)", "%k") + " : memref<8xf32>\n return }")
+
+
 def test_error_of_a_verifier_names_op_and_place():
     text = (
         "func.func @f(%a: tensor<4xf32>) {\n"
