@@ -37,3 +37,16 @@ func.func @no_index(%x: tensor<8xf32>, %m: tensor<f32>, %s: tensor<f32>) -> (ten
   } -> tensor<f32>, tensor<f32>
   return %r#0, %r#1 : tensor<f32>, tensor<f32>
 }
+
+// The region leaves out the old maximum, which a row of nothing keeps.
+// CHECK-LABEL: func.func @exponentials
+// CHECK:         irees.keep
+// CHECK-NOT:     irees.keep
+func.func @exponentials(%x: tensor<4x?xf32>, %m: tensor<4xf32>, %s: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %r:2 = iree_linalg_ext.exp_reduction {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<reduction>], exp_reduced_operands = [1]} ins(%x : tensor<4x?xf32>) outs(%m, %s : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%e: f32, %a: f32, %b: f32):
+    %t = arith.addf %b, %e : f32
+    iree_linalg_ext.yield %e, %t : f32, f32
+  } -> tensor<4xf32>, tensor<4xf32>
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}

@@ -74,21 +74,6 @@ func.func @no_kept_dim(%x: tensor<?x8xf32>, %s: tensor<?x1xf32>, %y: tensor<?xf3
   return %r, %t : tensor<?x1xf32>, tensor<?x1xf32>
 }
 
-// The region of an exp_reduction becomes that of a generic: its maximum is kept by a row of nothing.
-// CHECK-LABEL: func.func @exponentials
-// CHECK:       ^bb0(%[[E:.*]]: f32, %[[M:.*]]: f32, %[[S:.*]]: f32):
-// CHECK-NEXT:    %[[T:.*]] = arith.addf %[[S]], %[[E]]
-// CHECK-NEXT:    %[[K:.*]] = irees.keep %[[E]], %[[M]] : f32
-// CHECK-NEXT:    iree_linalg_ext.yield %[[K]], %[[T]]
-func.func @exponentials(%x: tensor<4x?xf32>, %m: tensor<4xf32>, %s: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %r:2 = iree_linalg_ext.exp_reduction {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = [#iree_linalg_ext.iterator_type<parallel>, #iree_linalg_ext.iterator_type<reduction>], exp_reduced_operands = [1]} ins(%x : tensor<4x?xf32>) outs(%m, %s : tensor<4xf32>, tensor<4xf32>) {
-  ^bb0(%e: f32, %a: f32, %b: f32):
-    %t = arith.addf %b, %e : f32
-    iree_linalg_ext.yield %e, %t : f32, f32
-  } -> tensor<4xf32>, tensor<4xf32>
-  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
-}
-
 // A reduction that yields an input keeps its init by a row of nothing.
 // CHECK-LABEL: func.func @last_of_a_row
 // CHECK:         irees.keep

@@ -39,6 +39,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.utils.hints import isa
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees import KeepOp
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import dims
 from irees.transforms.utils.softmax import rescaling
@@ -115,6 +116,10 @@ class DecomposeExpReduction(RewritePattern):
 
         def body(s: ScalarBuilder, v: list[SSAValue]) -> list[SSAValue]:
             values = inline_region(block, v, s)
+            for number, old in enumerate(v[count:]):
+                # A row of nothing keeps the old value, also if the region leaves it out.
+                if not block.args[count + number].uses:
+                    values[number] = s.insert(KeepOp(values[number], old)).results[0]
             return values[1:] if passes else values
 
         inputs = [powers, *op.inputs[1:], *(outs[:1] if passes else [])]

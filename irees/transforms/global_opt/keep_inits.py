@@ -16,10 +16,9 @@ element, the loop becomes a reduction, which runs in order: the last write wins.
       %k = irees.keep %a, %b : f32
       linalg.yield %k }
 
-The same holds for the regions of `linalg.reduce` and `iree_linalg_ext.exp_reduction`, which become
-generics later. Other named ops write all elements of their outputs, or accumulate into them. MLIR:
-the `outs` of a generic are in destination-passing style, so elements that no iteration writes keep
-their value.
+The same holds for the region of a `linalg.reduce`. Other named ops write all elements of their
+outputs, or accumulate into them. MLIR: the `outs` of a generic are in destination-passing style, so
+elements that no iteration writes keep their value.
 """
 
 from __future__ import annotations
@@ -36,10 +35,14 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees import KeepOp
-from irees.dialects.upstream.linalg.regions import ReduceOp
-from irees.transforms.utils.structured import iterators, linear_form, maps, static_ranges
+from irees.transforms.utils.structured import (
+    Structured,
+    iterators,
+    linear_form,
+    maps,
+    static_ranges,
+)
 
 
 def plain_loops(indexing: AffineMap, shape: Sequence[int]) -> set[int] | None:
@@ -73,24 +76,14 @@ def writes_all(output: SSAValue, indexing: AffineMap, ranges: Callable[[], list[
     return loops is not None and all(counts[loop] > 0 for loop in others)
 
 
-WithRegion = linalg.GenericOp | ReduceOp | ext.ExpReductionOp
-"""Ops whose region, which a program states, may leave out the old value of an output."""
-
-
-def keep_inits(op: WithRegion) -> None:
+def keep_inits(op: Structured) -> None:
     """Adds a use of each init that the op may keep in part."""
-    is_linalg = not isinstance(op, ext.ExpReductionOp)
-    indexing = maps(op) if is_linalg else [attr.data for attr in op.indexing_maps]
-    count, block = len(op.inputs), op.body.block
+    count, block = len(op.inputs), op.regions[0].block
     terminator = block.last_op
     assert terminator is not None
-
-    def ranges() -> list[int]:
-        return static_ranges(op) if is_linalg else [-1] * indexing[0].num_dims
-
-    for number, (output, own) in enumerate(zip(op.outputs, indexing[count:], strict=True)):
+    for number, (output, own) in enumerate(zip(op.outputs, maps(op)[count:], strict=True)):
         argument = block.args[count + number]
-        if argument.uses or writes_all(output, own, ranges):
+        if argument.uses or writes_all(output, own, lambda: static_ranges(op)):
             continue
         keep = KeepOp(terminator.operands[number], argument)
         Rewriter.insert_op(keep, InsertPoint.before(terminator))
@@ -115,7 +108,7 @@ class KeepInitsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            if isinstance(inner, WithRegion) and inner.results:
+            if isinstance(inner, Structured) and inner.results and inner.regions:
                 keep_inits(inner)
             if isinstance(inner, linalg.GenericOp) and inner.res:
                 order_writes(inner)
