@@ -178,7 +178,6 @@ def test_rows_that_no_cache_holds_are_asked_for(shape, hints):
         pytest.param((1024, 1024), 16, id="threads have enough tiles"),
         pytest.param((64, 4096), 4, id="few rows are cut"),
         pytest.param((4097, 4099), 34, id="no tile of a few columns"),
-        pytest.param((3, 0), 0, id="nothing"),
     ],
 )
 def test_tiles_of_transposes(shape, counts):
@@ -190,6 +189,13 @@ def test_tiles_of_transposes(shape, counts):
         for stop, step in zip(op.staticUpperBound.get_values(), op.staticStep.get_values())
     ]
     assert prod(tiles) == counts
+
+
+def test_a_transpose_of_nothing_has_no_loop():
+    source = text((3, 0), (1, 0), "f32", False, False)
+    module = irees.compile(source, to="codegen")
+    assert not any(op.name in ("scf.forall", "scf.for") for op in module.walk())
+    assert irees.compile(source)(np.empty((3, 0), np.float32)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>", "f16", "bf16", "i1", "index"])
