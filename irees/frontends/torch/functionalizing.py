@@ -180,7 +180,10 @@ def hides_a_view(node: Node) -> bool:
     if not values or not target._can_decompose() or _declares(target):
         return False
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-    mode: Any = values[0].fake_mode  # type: ignore[attr-defined]
+    # In the region of a transform, PyTorch may record real tensors.
+    mode: Any = getattr(values[0], "fake_mode", None)
+    if mode is None:
+        return False
     # A composite operator may read sizes, which must not fix them.
     sizes = contextlib.nullcontext() if mode.shape_env is None else mode.shape_env.suppress_guards()
     try:
