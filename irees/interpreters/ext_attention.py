@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineMap
 
 from irees.dialects.iree_linalg_ext import RegionUnits
+from irees.dialects.iree_linalg_ext.convolution import LAST_STAGE
 from irees.errors import RuntimeTrap
 from irees.interpreters.ext_sorting import finish
 from irees.interpreters.machine import Machine
@@ -201,10 +202,6 @@ def _placed(value: np.ndarray, indexing: AffineMap, like: np.ndarray) -> np.ndar
     rest = tuple(a for a in range(value.ndim) if a not in dims)
     order = sorted(dims)
     return value.squeeze(rest).transpose([order.index(d) for d in dims]).astype(like.dtype)
-
-
-LAST_STAGE = 62
-"""Largest stage of an FFT: 2^62 still fits in an index."""
 
 
 @implements("iree_linalg_ext.fft")

@@ -42,6 +42,9 @@ from ..upstream._effects import DestinationStyleEffects
 from ..upstream.linalg.syntax import parse_operand_group, print_operand_group
 from .base import Clause, LinalgExtOperation, element_of, shape_of
 
+LAST_STAGE = 62
+"""Largest stage of an FFT: a block size of 2^62 still fits in an index."""
+
 
 @irdl_op_definition
 class FftOp(LinalgExtOperation):

@@ -79,6 +79,21 @@ def applied(
     return b.compute([first, second], [init], [own, other, own], body)[0]
 
 
+def has_generics(op: ext.ExpReductionOp, scaled: Sequence[int]) -> bool:
+    """
+    Whether generics compute an exp_reduction: of floats, whose rows all have the loops of the
+    maximum, by a region that reads no loop index. `scaled` numbers the results to scale.
+    """
+    maps, count = [m.data for m in op.indexing_maps], len(op.inputs)
+    floats = [op.inputs[0], op.outputs[0], *(op.outputs[i] for i in scaled)]
+    if not all(isa(element_type(v), AnyFloat) for v in floats):
+        return False
+    wanted = {*loops_of(maps[count])}
+    if not all(wanted <= {*loops_of(m)} for m in (maps[0], *(maps[count + i] for i in scaled))):
+        return False
+    return not any(isinstance(o, ext.IndexOp) for o in op.walk())
+
+
 class DecomposeExpReduction(RewritePattern):
     """exp_reduction(x, m, s)  =>  generic(exp2(x - M), s * exp2(m - M)), M = max(m, max(x))"""
 
@@ -87,15 +102,9 @@ class DecomposeExpReduction(RewritePattern):
         count = len(op.inputs)
         maps = [m.data for m in op.indexing_maps]
         scaled = list(op.exp_reduced_operands.get_values())
-        floats = [op.inputs[0], op.outputs[0], *(op.outputs[i] for i in scaled)]
-        if not all(isa(element_type(v), AnyFloat) for v in floats):
+        if not has_generics(op, scaled):
             return
         score, most = maps[0], maps[count]
-        wanted = {*loops_of(most)}
-        if not all(wanted <= {*loops_of(m)} for m in (score, *(maps[count + i] for i in scaled))):
-            return
-        if any(isinstance(o, ext.IndexOp) for o in op.walk()):
-            return
         b, loops, wide = TensorBuilder(op), loops_of(score), element_type(op.outputs[0])
         (largest,) = b.compute(
             [op.inputs[0]],

@@ -39,13 +39,11 @@ from xdsl.pattern_rewriter import (
 )
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.iree_linalg_ext.convolution import LAST_STAGE
 from irees.errors import VerifyError
 from irees.transforms.utils.shapes import Size, constant_value, dims
 from irees.transforms.utils.structured import element_type
 from irees.transforms.utils.tensors import ScalarBuilder, TensorBuilder, rank_of
-
-LAST_STAGE = 62
-"""Largest stage: a block size of 2^62 still fits in an index."""
 
 
 def check(lhs: Size, predicate: str, rhs: Size, message: str, b: TensorBuilder) -> None:

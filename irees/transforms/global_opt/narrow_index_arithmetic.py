@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
+from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
@@ -41,7 +41,7 @@ from irees.transforms.utils.int_casts import CastOfCast
 
 NAME = "irees-narrow-index-arithmetic"
 
-WIDEST = 32
+WIDEST = i32.bitwidth
 """Bits of the widest element of a body that 64-bit indices would slow down."""
 
 

@@ -1,4 +1,4 @@
-"""Which ops on constants are computed at compile time."""
+"""Selects the ops on constants that are folded at compile time."""
 
 from __future__ import annotations
 
