@@ -684,6 +684,30 @@ def transposed_is_right(program):
     return np.array_equal(program(x, w), x @ w.T)
 
 
+COMPLEX = """
+func.func @main(%x: tensor<4x8xcomplex<f32>>, %y: tensor<8x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>> {
+  %zero = complex.constant [0.0 : f32, 0.0 : f32] : complex<f32>
+  %u = tensor.empty() : tensor<4x6xcomplex<f32>>
+  %f = linalg.fill ins(%zero : complex<f32>) outs(%u : tensor<4x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>>
+  %m = linalg.matmul ins(%x, %y : tensor<4x8xcomplex<f32>>, tensor<8x6xcomplex<f32>>)
+      outs(%f : tensor<4x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<4x6xcomplex<f32>>) outs(%u : tensor<4x6xcomplex<f32>>) {
+  ^bb0(%a: complex<f32>, %o: complex<f32>):
+    %c = complex.conj %a : complex<f32>
+    linalg.yield %c : complex<f32>
+  } -> tensor<4x6xcomplex<f32>>
+  return %r : tensor<4x6xcomplex<f32>>
+}
+"""
+
+
+def complex_is_right(program) -> bool:
+    """The conjugate of a product of complex matrices."""
+    x = (np.arange(32) % 5 + 1j * (np.arange(32) % 3)).astype(np.complex64).reshape(4, 8)
+    y = (np.arange(48) % 7 - 2j * (np.arange(48) % 4)).astype(np.complex64).reshape(8, 6)
+    return np.array_equal(program(x, y), (x @ y).conj())
+
+
 FORMULA = """
 func.func @main(%k: index) -> (i32, tensor<3xi32>) {
   %e = tensor.empty() : tensor<1024x1024xi32>
@@ -881,6 +905,7 @@ PROGRAMS = {
     "parts": (PARTS, parts_are_right),
     "resampled": (RESAMPLED, resampled_is_right),
     "transposed": (TRANSPOSED, transposed_is_right),
+    "complex": (COMPLEX, complex_is_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),
     "norms": (NORMS, norms_are_right),

@@ -203,6 +203,7 @@ TIES: dict[str, Callable[[Operation], list[tuple[int, int]]]] = {
     "hal.tensor.barrier": _each,
     "hal.tensor.transients": _first,
     "iree_tensor_ext.bitcast": _first,
+    "irees.view_parts": _first,
     "stream.async.barrier": _first,
     "stream.async.copy": _first,
     "stream.async.dispatch": _listed,

@@ -9,10 +9,12 @@ from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    ComplexType,
     Float16Type,
     Float32Type,
     Float64Type,
     MemRefType,
+    NoneAttr,
     SymbolRefAttr,
     TensorType,
     UnitAttr,
@@ -45,6 +47,7 @@ from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import have_compatible_shape
 
+from irees.dialects.canonicalization import DATA_MOVEMENT
 from irees.dialects.irees_target import TargetAttr
 from irees.dialects.nvgpu import (
     WarpgroupAccumulatorType,
@@ -136,6 +139,53 @@ class KeepOp(IRDLOperation):
 
     def __init__(self, new: SSAValue, old: SSAValue):
         super().__init__(operands=[new, old], result_types=[new.type])
+
+
+@irdl_op_definition
+class ViewPartsOp(IRDLOperation):
+    """
+    Shows complex numbers as pairs of their parts, or pairs as complex numbers, without a copy:
+
+        tensor<?x4xcomplex<f32>>  <=>  tensor<?x4x2xf32>
+
+    The result has the sizes and the elements of the source, in the same order. Both are tensors, or
+    buffers without a layout. PyTorch: `view_as_real`, `view_as_complex`.
+    """
+
+    name = "irees.view_parts"
+
+    source = operand_def(TensorType | MemRefType)
+    result = result_def(TensorType | MemRefType)
+
+    traits = traits_def(Pure(), DATA_MOVEMENT)
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue):
+        super().__init__(operands=[source], result_types=[shown_parts(source.type)])
+
+    def verify_(self) -> None:
+        if shown_parts(self.source.type) != self.result.type:
+            raise VerifyException(f"expected a result of type {shown_parts(self.source.type)}")
+
+
+def shown_parts(kind: Attribute) -> TensorType | MemRefType:
+    """
+    Returns the type of `irees.view_parts` of a tensor or a buffer. Raises VerifyException for a
+    type that has neither complex elements nor a last dim of two f32 or f64.
+    """
+    assert isinstance(kind, TensorType | MemRefType)
+    element, shape = kind.get_element_type(), kind.get_shape()
+    if isinstance(kind, MemRefType) and not isinstance(kind.layout, NoneAttr):
+        raise VerifyException("expected a buffer without a layout")
+    if isinstance(element, ComplexType):
+        part, shown = element.element_type, (*shape, 2)
+    elif shape[-1:] == (2,) and isinstance(element, Float32Type | Float64Type):
+        part, shown = ComplexType(element), shape[:-1]
+    else:
+        raise VerifyException("expected complex numbers, or a last dim of 2 numbers of f32 or f64")
+    if isinstance(kind, MemRefType):
+        return MemRefType(part, shown, memory_space=kind.memory_space)
+    return TensorType(part, shown)
 
 
 @irdl_op_definition
@@ -502,7 +552,7 @@ Irees = Dialect(
     "irees",
     [
         KernelOp,
-        *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp),
+        *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp, ViewPartsOp),
         *(MmaSyncOp, WarpgroupSumsOp, WarpgroupAccumulatorOp, WarpgroupMmaOp, CountersOp),
         InvokeOp,
     ],

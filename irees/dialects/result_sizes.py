@@ -85,6 +85,11 @@ def sliced(op: Any) -> list[Expr]:
     return [lengths[axis] for axis in kept_dims(lengths, op.results[0].type.get_shape())]
 
 
+def parts(op: Any) -> list[Expr]:
+    """irees.view_parts: the dims of the source, with or without the last dim of 2"""
+    return [*sizes(op.source), 2][: len(op.result.type.get_shape())]
+
+
 def pad(op: Any) -> list[Expr]:
     """tensor.pad: dim + low + high"""
     low = mixed(op.static_low.get_values(), op.low)
@@ -107,6 +112,7 @@ ROWS: dict[str, Row] = {
     "iree_encoding.set_encoding": like("source"),
     "iree_encoding.unset_encoding": given("result_dims"),
     "iree_tensor_ext.dispatch.tensor.load": sliced,
+    "irees.view_parts": parts,
     "linalg.pack": like("dest"),
     "linalg.softmax": like("output"),
     "linalg.unpack": like("dest"),

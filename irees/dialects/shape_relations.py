@@ -576,6 +576,7 @@ UNRELATED: dict[str, str] = {
     "flow.tensor.transfer": SAME,
     "flow.tensor.barrier": SAME,
     "flow.tensor.trace": "it has no result",
+    "irees.view_parts": "its result has the sizes of its operand",
     "flow.tensor.splat": ALLOCATED,
     "flow.tensor.empty": ALLOCATED,
     "flow.tensor.load": CLAMPED,

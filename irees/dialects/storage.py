@@ -25,8 +25,9 @@ Maker = Operation | Block
 
 VIEWS = frozenset(
     """
-    memref.cast memref.collapse_shape memref.expand_shape memref.extract_strided_metadata
-    memref.memory_space_cast memref.reinterpret_cast memref.subview memref.transpose memref.view
+    irees.view_parts memref.cast memref.collapse_shape memref.expand_shape
+    memref.extract_strided_metadata memref.memory_space_cast memref.reinterpret_cast memref.subview
+    memref.transpose memref.view
     """.split()
 )
 """Ops whose first result shows elements of the buffer that is their first operand."""
@@ -34,7 +35,11 @@ VIEWS = frozenset(
 SLICES = frozenset("memref.subview tensor.extract_slice".split())
 """Ops whose result is a rectangular part of their first operand."""
 
-RESHAPES = frozenset("tensor.cast tensor.collapse_shape tensor.expand_shape tensor.reshape".split())
+RESHAPES = frozenset(
+    """
+    irees.view_parts tensor.cast tensor.collapse_shape tensor.expand_shape tensor.reshape
+    """.split()
+)
 """Ops whose result has all elements of their first operand, in row-major order."""
 
 GROUPINGS = frozenset("tensor.collapse_shape tensor.expand_shape".split())

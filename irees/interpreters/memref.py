@@ -25,7 +25,7 @@ from irees.interpreters.machine import Machine
 from irees.interpreters.registry import Operands, Prepared, implements
 from irees.interpreters.structured import affine_value
 from irees.interpreters.tensor import mixed, numbers, reassociation, shape_of_type
-from irees.interpreters.values import MemRef, constant, dtype_of, poison, shape_from
+from irees.interpreters.values import MemRef, array_of, constant, dtype_of, poison, shape_from
 
 UNBOUNDED = (1 << 62) - 1
 """Size of codegen's unbounded flat views; the interpreter limits them to the allocation."""
@@ -208,6 +208,22 @@ def _reinterpret_cast(machine: Machine, op: Operation) -> Prepared:
         if sizes == [UNBOUNDED] and strides == [1]:
             sizes = [max(0, source.base.size - offset)]
         return (source.view(offset, sizes, strides),)
+
+    return run
+
+
+@implements("irees.view_parts")
+def _view_parts(machine: Machine, op: Operation) -> Prepared:
+    """The parts of complex numbers as a last dim of 2, or pairs of numbers as complex ones."""
+    kind = op.results[0].type
+    dtype, rank = dtype_of(kind), len(shape_of_type(op.results[0]))
+    buffers = isinstance(kind, MemRefType)
+
+    def run(source: Any):
+        array = array_of(source)
+        shape = (*np.shape(array), 2)[:rank]
+        data = np.ascontiguousarray(array).reshape(-1).view(dtype)
+        return (MemRef(data.reshape(shape), data) if buffers else data.reshape(shape),)
 
     return run
 

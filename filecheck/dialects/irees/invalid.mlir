@@ -47,3 +47,35 @@ func.func @reads_only(%x: tensor<8xf32>) {
   return
 }
 // CHECK: must write an output
+
+// -----
+
+func.func @parts(%x: tensor<4x3xf32>) {
+  %0 = irees.view_parts %x : tensor<4x3xf32> -> tensor<4xcomplex<f32>>
+  return
+}
+// CHECK: expected complex numbers, or a last dim of 2 numbers of f32 or f64
+
+// -----
+
+func.func @half_parts(%x: tensor<4x2xf16>) {
+  %0 = irees.view_parts %x : tensor<4x2xf16> -> tensor<4xcomplex<f16>>
+  return
+}
+// CHECK: expected complex numbers, or a last dim of 2 numbers of f32 or f64
+
+// -----
+
+func.func @other_sizes(%x: tensor<4xcomplex<f32>>) {
+  %0 = irees.view_parts %x : tensor<4xcomplex<f32>> -> tensor<?x2xf32>
+  return
+}
+// CHECK: expected a result of type tensor<4x2xf32>
+
+// -----
+
+func.func @layout(%x: memref<4x2xf32, strided<[4, 1]>>) {
+  %0 = irees.view_parts %x : memref<4x2xf32, strided<[4, 1]>> -> memref<4xcomplex<f32>>
+  return
+}
+// CHECK: expected a buffer without a layout

@@ -76,3 +76,12 @@ func.func @invoke(%x: tensor<?xf32>, %i: index) {
   irees.invoke @dev_0::@main_1() : () -> ()
   return
 }
+
+// CHECK-LABEL: func.func @view_parts
+// CHECK-NEXT:    %0 = irees.view_parts %x : tensor<?xcomplex<f64>> -> tensor<?x2xf64>
+// CHECK-NEXT:    %1 = irees.view_parts %y : memref<4x2xf32, 3 : i64> -> memref<4xcomplex<f32>, 3 : i64>
+func.func @view_parts(%x: tensor<?xcomplex<f64>>, %y: memref<4x2xf32, 3 : i64>) {
+  %0 = irees.view_parts %x : tensor<?xcomplex<f64>> -> tensor<?x2xf64>
+  %1 = irees.view_parts %y : memref<4x2xf32, 3 : i64> -> memref<4xcomplex<f32>, 3 : i64>
+  return
+}

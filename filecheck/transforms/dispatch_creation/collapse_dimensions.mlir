@@ -117,3 +117,36 @@ func.func @no_contraction(%x: tensor<4x7x8xf32>, %w: tensor<3x7x8xf32>, %o: tens
   }
   return %r : tensor<4x3xf32>
 }
+
+// Rows of two numbers fill no vector, so the loops over columns and parts become one.
+// CHECK-LABEL: func.func @parts
+// CHECK-NEXT:    %[[C:.*]] = tensor.collapse_shape %x [[0], [1, 2]] : tensor<?x64x2xf32> into tensor<?x128xf32>
+// CHECK:           linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%[[C]] : tensor<?x128xf32>)
+// CHECK:         tensor.expand_shape %{{.*}} [[0, 1]] output_shape [64, 2] : tensor<128xf32> into tensor<64x2xf32>
+func.func @parts(%x: tensor<?x64x2xf32>, %o: tensor<64x2xf32>) -> tensor<64x2xf32> {
+  %r = flow.dispatch.region -> (tensor<64x2xf32>) {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j, q) -> (i, j, q)>, affine_map<(i, j, q) -> (j, q)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%x : tensor<?x64x2xf32>) outs(%o : tensor<64x2xf32>) {
+    ^bb0(%p: f32, %q: f32):
+      %1 = arith.addf %p, %q : f32
+      linalg.yield %1 : f32
+    } -> tensor<64x2xf32>
+    flow.return %s : tensor<64x2xf32>
+  }
+  return %r : tensor<64x2xf32>
+}
+
+// Rows that fill a vector are vectorized as they are.
+// CHECK-LABEL: func.func @vectors
+// CHECK-NOT:     collapse_shape
+// CHECK:         return
+func.func @vectors(%x: tensor<?x64x32xf32>, %o: tensor<64x32xf32>) -> tensor<64x32xf32> {
+  %r = flow.dispatch.region -> (tensor<64x32xf32>) {
+    %s = linalg.generic {indexing_maps = [affine_map<(i, j, q) -> (i, j, q)>, affine_map<(i, j, q) -> (j, q)>], iterator_types = ["reduction", "parallel", "parallel"]} ins(%x : tensor<?x64x32xf32>) outs(%o : tensor<64x32xf32>) {
+    ^bb0(%p: f32, %q: f32):
+      %1 = arith.addf %p, %q : f32
+      linalg.yield %1 : f32
+    } -> tensor<64x32xf32>
+    flow.return %s : tensor<64x32xf32>
+  }
+  return %r : tensor<64x32xf32>
+}

@@ -171,6 +171,15 @@ def reshape_of_arena(walk: Walk, op: Operation) -> None:
     buffer(walk, op.result, sizes, "view")
 
 
+def parts(walk: Walk, op: Operation) -> None:
+    """irees.view_parts: elements of another size, so the offsets in the source do not apply."""
+    result, source = op.results[0], walk.views.get(op.operands[0], ())
+    assert isinstance(result.type, MemRefType)
+    if len(source) == 1:
+        sizes = [*source[0].sizes, Polynomial.number(2)][: result.type.get_num_dims()]
+        buffer(walk, result, sizes, "view")
+
+
 VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.alloc": allocate,
     "memref.alloca": allocate,
@@ -185,6 +194,7 @@ VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.extract_strided_metadata": metadata,
     "memref.reinterpret_cast": reinterpret,
     "memref.view": reshape_of_arena,
+    "irees.view_parts": parts,
 }
 """Op name => handler that binds the views of its results."""
 

@@ -233,12 +233,7 @@ def _split(b: Builder, x: Tensor, axis: int) -> Tensor:
     flat = shapes.reshape(b, x, [before, x.shape[axis], after])
     if not x.dtype.is_complex:
         return shapes.reshape(b, flat, [before, 1, x.shape[axis], after])
-    init = b.empty(x.dtype.part, [before, 2, x.shape[axis], after])
-    maps = [projection(4, (0, 2, 3)), projection(4, (0, 1, 2, 3))]
-    return b.structured(
-        [flat], [init], maps, [False] * 4,
-        lambda s, v, _: (s.index(1) == 0).where(v.re(), v.im()),
-    )[0]  # fmt: skip
+    return shapes.transpose(b, shapes.parts(b, flat), [0, 3, 1, 2])
 
 
 def _scaled_number(re: Scalar, im: Scalar, scale: float | None) -> Scalar:
@@ -250,13 +245,10 @@ def _scaled_number(re: Scalar, im: Scalar, scale: float | None) -> Scalar:
 
 def _join(b: Builder, x: Tensor, shape: Sequence[Size], scale: float | None) -> Tensor:
     """Joins the parts to complex numbers of a shape, times `scale`."""
-
-    def element(s: Body, a: Scalar, n: Scalar, c: Scalar) -> Scalar:
-        re, im = (s.extract(x, [a, p, n, c]) for p in range(2))
-        return _scaled_number(re, im, scale)
-
-    joined = b.from_function(element, [x.shape[0], x.shape[2], x.shape[3]], x.dtype.complex)
-    return shapes.reshape(b, joined, shape)
+    pairs = shapes.transpose(b, x, [0, 2, 3, 1])
+    if scale is not None:
+        pairs = b.map(lambda v: v * scale, pairs)
+    return shapes.reshape(b, shapes.joined_parts(b, pairs), shape)
 
 
 def _empty(shape: Sequence[Size]) -> bool:

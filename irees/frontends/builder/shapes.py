@@ -11,6 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from irees.dialects.irees import ViewPartsOp
 from irees.transforms.utils.shapes import constant_value, reassociation_attr, split
 
 from .core import Builder, Size, Tensor, projection, same, tensor_type
@@ -34,6 +35,18 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
             x = _through_flat(b, x, shape)
             break
     return _regroup(b, x, shape)
+
+
+def parts(b: Builder, x: Tensor) -> Tensor:
+    """Shows a tensor of complex numbers as reals, with the two parts as a new last dim."""
+    value = b.insert(ViewPartsOp(x.value)).results[0]
+    return Tensor(value, x.dtype.part, (*x.shape, 2))
+
+
+def joined_parts(b: Builder, x: Tensor) -> Tensor:
+    """Shows a tensor of f32 or f64 with a last dim of 2 as complex numbers."""
+    value = b.insert(ViewPartsOp(x.value)).results[0]
+    return Tensor(value, x.dtype.complex, x.shape[:-1])
 
 
 def _groups(source: Sequence[Size], target: Sequence[Size]) -> list[Group]:

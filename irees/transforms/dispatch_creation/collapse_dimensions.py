@@ -1,5 +1,5 @@
 """
-Joins the reduction loops of a dispatch region that step through memory like one loop.
+Joins loops of reductions in a dispatch region that step through memory like one loop.
 
 A sum over the pixels of an image has two loops. If a row is shorter than a vector, the code
 generator finds no loop to vectorize, although the pixels are contiguous:
@@ -23,9 +23,14 @@ It then joins the reduction loops over the last dims of an operand, and what has
 them: the elementwise ops of a norm over two dims. Reshapes stay outside the region, where they are
 free.
 
-Left alone: reductions whose innermost loop is parallel, which is the one to vectorize; regions with
-a contraction, whose strategies know several loops; dynamic loops; ops that read a loop index;
-values that an op other than a generic uses. IREE: `CollapseDimensions`.
+On a CPU it also joins parallel loops over the last dims of an operand if the last dim is shorter
+than a vector, such as the parts of complex numbers:
+
+    sum over i of x[i, j, q], q < 2  =>  sum over i of x[i, jq]
+
+Left alone: reductions whose innermost loop is parallel and fills a vector, which is the one to
+vectorize; regions with a contraction, whose strategies know several loops; dynamic loops; ops that
+read a loop index; values that an op other than a generic uses. IREE: `CollapseDimensions`.
 """
 
 from __future__ import annotations
@@ -43,13 +48,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.analysis.contractions import is_contraction
+from irees.analysis.element_sizes import item_bytes
 from irees.dialects.flow import DispatchRegionOp, ReturnOp
+from irees.dialects.irees_target import target_of
 from irees.dialects.storage import is_undefined
 from irees.rewrites import may_rewrite
 from irees.transforms.utils.joined_loops import join_loops
 from irees.transforms.utils.reshapes import Refused, check_loops, expand
 from irees.transforms.utils.shapes import IndexBuilder, reassociation
-from irees.transforms.utils.structured import iterators, maps, static_ranges
+from irees.transforms.utils.structured import is_parallel, iterators, maps, static_ranges
 from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-collapse-dimensions"
@@ -86,9 +93,17 @@ class Joins:
                     self.loops.remove(loop)
                     rest += self.dims[loop]
 
-    def with_reductions(self) -> set[Loop]:
-        """Returns contiguous reduction loops, and those that have to be joined with them."""
-        found = {loop for loop in self.loops if is_contiguous_reduction(loop, self.dims[loop])}
+    def worthwhile(self, vector_bytes: int) -> set[Loop]:
+        """
+        Returns the loops of reductions that are contiguous or fill no vector, and those that have
+        to be joined with them.
+        """
+        found = {
+            loop
+            for loop in self.loops
+            if is_contiguous_reduction(loop, self.dims[loop])
+            or is_short_row(loop, self.dims[loop], vector_bytes)
+        }
         rest = list(found)
         while rest:
             for dim in self.dims[rest.pop()]:
@@ -101,8 +116,28 @@ class Joins:
 def is_contiguous_reduction(loop: Loop, dims: Sequence[Dim]) -> bool:
     """Whether reduction loops step through the last dims of an operand."""
     op, number = loop
-    ranks = [(value.type.get_num_dims(), dim) for value, dim in dims]  # type: ignore[union-attr]
-    return iterators(op)[number] == "reduction" and any(dim + 2 == rank for rank, dim in ranks)
+    return iterators(op)[number] == "reduction" and any(ends_with(*dim) for dim in dims)
+
+
+def is_short_row(loop: Loop, dims: Sequence[Dim], vector_bytes: int) -> bool:
+    """Whether parallel loops of a reduction step through last dims that fill no vector."""
+    op, number = loop
+    rows = [value.type for value, dim in dims if ends_with(value, dim)]
+    return (
+        iterators(op)[number] == "parallel"
+        and not is_parallel(op)
+        and any(
+            kind.get_shape()[-1] * item_bytes(kind.get_element_type()) < vector_bytes
+            for kind in rows
+            if isinstance(kind, TensorType)
+        )
+    )
+
+
+def ends_with(value: SSAValue, dim: int) -> bool:
+    """Whether a dim and the next one are the last two of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return dim + 2 == value.type.get_num_dims()
 
 
 def touches_of(op: linalg.GenericOp) -> list[Touch]:
@@ -189,13 +224,13 @@ def groups_of(op: linalg.GenericOp, joined: Container[Loop]) -> list[list[int]]:
     return groups
 
 
-def collapse(region: DispatchRegionOp) -> None:
+def collapse(region: DispatchRegionOp, vector_bytes: int) -> None:
     """Joins the loops of a region; the reshapes of captured and returned tensors stay outside."""
     block = region.body.block
     generics = [o for o in block.ops if isinstance(o, linalg.GenericOp)]
     if region.workload or any(is_contraction(o) for o in generics):
         return
-    wanted = joins_of(block).with_reductions()
+    wanted = joins_of(block).worthwhile(vector_bytes)
     if not wanted or not may_rewrite(NAME, region, "collapse of flow.dispatch.region"):
         return
     for op in generics:
@@ -240,10 +275,11 @@ def expand_outside(region: DispatchRegionOp) -> None:
 
 @dataclass(frozen=True)
 class CollapseDimensionsPass(ModulePass):
-    """Joins reduction loops that step through memory like one loop."""
+    """Joins loops of reductions that step through memory like one loop."""
 
     name = "irees-collapse-dimensions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(op)
         for region in [o for o in op.walk() if isinstance(o, DispatchRegionOp)]:
-            collapse(region)
+            collapse(region, 0 if target.gpu is not None else target.vector_bytes)

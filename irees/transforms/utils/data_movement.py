@@ -23,6 +23,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from irees.dialects import iree_linalg_ext as ext
+from irees.dialects.irees import ViewPartsOp
 from irees.transforms.utils.shapes import (
     Size,
     constant_value,
@@ -69,6 +70,15 @@ class GatherOfOneSlice(RewritePattern):
         sizes = [1] * depth + dims(op.source, b)[depth:]
         part = b.extract_slice(op.source, offsets, sizes)
         rewriter.replace(op, [], [reshape_leading(part, kind, sizes, b)])
+
+
+class FoldViewOfView(RewritePattern):
+    """view_parts(view_parts(x))  =>  x"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ViewPartsOp, rewriter: PatternRewriter, /) -> None:
+        if isinstance(op.source.owner, ViewPartsOp):
+            rewriter.replace(op, [], [op.source.owner.source])
 
 
 def reshape_leading(
@@ -250,6 +260,7 @@ class FoldOutputPadIntoIm2col(RewritePattern):
 
 
 PATTERNS: dict[str, tuple[RewritePattern, ...]] = {
+    ViewPartsOp.name: (FoldViewOfView(),),
     ext.GatherOp.name: (GatherOfOneSlice(),),
     ext.MapLoadOp.name: (IdentityMapLoad(),),
     ext.MapStoreOp.name: (IdentityMapStore(),),

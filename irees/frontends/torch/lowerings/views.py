@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from ...builder import Body, Scalar, Size, Tensor, indexing, shapes
-from ...builder.core import projection
 from ...builder.dtypes import I64, INDEX, U8, U16, U32, U64
 from ..calls import Call, NotLowered, lowers
 from ..dtypes import dtype_of
@@ -468,29 +467,13 @@ def unfold(call: Call, x: Tensor, dim: int, size: int, step: int) -> Tensor:
 @lowers(aten.view_as_real.default, aten.view_as_real_copy.default)
 def view_as_real(call: Call, x: Tensor) -> Tensor:
     """Real and imaginary parts as a new last dim"""
-    return _parts(call.b, x)
-
-
-def _parts(b: Any, x: Tensor) -> Tensor:
-    """out[..., p] = the real part of x[...] where p is 0, the imaginary part where it is 1"""
-    loops = tuple(range(x.rank + 1))
-    maps = [projection(len(loops), loops[:-1]), projection(len(loops), loops)]
-    init = b.empty(x.dtype.part, [*x.shape, 2])
-    return b.structured(
-        [x], [init], maps, [False] * len(loops),
-        lambda s, v, _: (s.index(x.rank) == 0).where(v.re(), v.im()),
-    )[0]  # fmt: skip
+    return shapes.parts(call.b, x)
 
 
 @lowers(aten.view_as_complex.default, aten.view_as_complex_copy.default)
 def view_as_complex(call: Call, x: Tensor) -> Tensor:
     """Joins the last dim, of size 2, to complex numbers"""
-    return _joined(call.b, x, call.dtype())
-
-
-def _joined(b: Any, x: Tensor, dtype: Any) -> Tensor:
-    re, im = (shapes.select(b, x, x.rank - 1, i) for i in range(2))
-    return b.map(lambda u, v: u.with_imaginary(v), re, im, dtype=dtype)
+    return shapes.joined_parts(call.b, call.b.cast(x, call.dtype().part))
 
 
 @lowers(aten.view.dtype, aten.view_copy.dtype)
@@ -505,12 +488,12 @@ def _viewed(b: Any, x: Tensor, to: Any, shape: Sequence[Size]) -> Tensor:
         return shapes.reshape(b, x, shape)
     if x.dtype.is_complex:
         flat = [*x.shape[:-1], b.product([x.shape[-1], 2])] if x.rank else [2]
-        return _viewed(b, shapes.reshape(b, _parts(b, x), flat), to, shape)
+        return _viewed(b, shapes.reshape(b, shapes.parts(b, x), flat), to, shape)
     if to.is_complex:
         pairs = [*shape, 2]
         flat = [*shape[:-1], b.product(pairs[-2:])] if shape else [2]
         parts = _viewed(b, x, to.part, flat)
-        return _joined(b, shapes.reshape(b, parts, pairs), to)
+        return shapes.joined_parts(b, shapes.reshape(b, parts, pairs))
     if to.bits != x.dtype.bits:
         return _resized_bits(b, x, to, shape)
     return b.map(lambda v: v.bitcast(to), x, dtype=to)

@@ -38,6 +38,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.dialects import util
 from irees.dialects._shaped import UNTIED, tied_indices
 from irees.dialects.flow import DispatchOp, TensorTraceOp
+from irees.dialects.irees import ViewPartsOp
 from irees.dialects.signature import drop_results, updates_of
 from irees.dialects.storage import RESHAPES, is_allocation, is_dim, is_extract, is_reshape, root
 from irees.dialects.stream import CmdDispatchOp, CmdTraceOp
@@ -146,6 +147,9 @@ class HostConversion(ControlFlow):
 
     def _reshape(self, op: Operation, builder: IndexBuilder) -> None:
         source, sizes = self.buffers[op.operands[0]], self._sizes(op.results[0])
+        if isinstance(op, ViewPartsOp):
+            self.buffers[op.result] = builder.insert(ViewPartsOp(source)).results[0]
+            return
         result = buffer_type(op.results[0].type)
         assert isinstance(result, MemRefType)
         if source.type == result and result.has_static_shape():
