@@ -2388,4 +2388,20 @@ MUTANTS = (
         "        answer = False and all(\n",
         ("filecheck/transforms/global_opt/expand_complex.mlir",),
     ),
+    Mutant(
+        "A398",
+        "fp=strict lets gcc vectorize, which contracts products",
+        "irees/backends/common/toolchain.py",
+        'exact = ["-ffp-contract=off", "-fno-tree-vectorize"]',
+        'exact = ["-ffp-contract=off"]',
+        ("tests/backends/common/test_complex_ops.py",),
+    ),
+    Mutant(
+        "A399",
+        "a GPU divides complex numbers by 0 to NaN",
+        "irees/backends/cuda/irees_cuda.h",
+        "    if (b.re == 0) return {a.re / (T)fabs(b.re), a.im / (T)fabs(b.re)};\n",
+        "",
+        ("tests/backends/common/test_complex_ops.py",),
+    ),
 )

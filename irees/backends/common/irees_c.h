@@ -38,16 +38,34 @@ typedef double _Complex irees_c128;
 #define irees_ccos_c128 ccos
 #define irees_ctanh_c64 ctanhf
 #define irees_ctanh_c128 ctanh
-#define irees_cpow_c64 cpowf
-#define irees_cpow_c128 cpow
 
 #define IREES_LIBM_COMPLEX(NAME) irees_c128 NAME(irees_c128); irees_c64 NAME##f(irees_c64);
 double cabs(irees_c128), carg(irees_c128);
 float cabsf(irees_c64), cargf(irees_c64);
 IREES_LIBM_COMPLEX(conj) IREES_LIBM_COMPLEX(cexp) IREES_LIBM_COMPLEX(clog)
 IREES_LIBM_COMPLEX(csqrt) IREES_LIBM_COMPLEX(csin) IREES_LIBM_COMPLEX(ccos) IREES_LIBM_COMPLEX(ctanh)
-irees_c128 cpow(irees_c128, irees_c128);
-irees_c64 cpowf(irees_c64, irees_c64);
+
+/* The operators of C compute products and quotients of infinities again, by annex G. PyTorch and numpy
+   do not, and quotients are Smith's; those of f32 are rounded from double. */
+#define IREES_COMPLEX(T, PART, NAME) \
+  IREES_INLINE T irees_cmul_##NAME(T a, T b) { \
+    PART re = __real__ a * __real__ b - __imag__ a * __imag__ b, im = __real__ a * __imag__ b + __imag__ a * __real__ b; \
+    return irees_complex_##NAME(re, im); \
+  } \
+  IREES_INLINE T irees_cdiv_##NAME(T x, T y) { \
+    double a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y; \
+    if (fabs(c) >= fabs(d)) { \
+      if (c == 0) return irees_complex_##NAME(a / fabs(c), b / fabs(c)); \
+      double ratio = d / c, scale = 1 / (c + d * ratio); \
+      return irees_complex_##NAME((a + b * ratio) * scale, (b - a * ratio) * scale); \
+    } \
+    double ratio = c / d, scale = 1 / (d + c * ratio); \
+    return irees_complex_##NAME((a * ratio + b) * scale, (b * ratio - a) * scale); \
+  }
+IREES_COMPLEX(irees_c64, float, c64)
+IREES_COMPLEX(irees_c128, double, c128)
+IREES_INLINE irees_c128 irees_cpow_c128(irees_c128 a, irees_c128 b) { return cexp(irees_cmul_c128(b, clog(a))); }
+IREES_INLINE irees_c64 irees_cpow_c64(irees_c64 a, irees_c64 b) { return (irees_c64)irees_cpow_c128((irees_c128)a, (irees_c128)b); }
 
 #define IREES_BITCAST(T, S, x) __extension__({ S a_ = (x); T r_; memcpy(&r_, &a_, sizeof r_); r_; })
 /* A product that is rounded and never contracted. An FMA with -0 has this effect, and cannot be fused

@@ -17,7 +17,7 @@ IREES_LIBM_1(asin) IREES_LIBM_1(acos) IREES_LIBM_1(atan) IREES_LIBM_2(atan2)
 IREES_LIBM_1(sinh) IREES_LIBM_1(cosh) IREES_LIBM_1(tanh)
 IREES_LIBM_1(asinh) IREES_LIBM_1(acosh) IREES_LIBM_1(atanh)
 IREES_LIBM_1(fabs) IREES_LIBM_1(floor) IREES_LIBM_1(ceil) IREES_LIBM_1(round)
-IREES_LIBM_1(trunc) IREES_LIBM_1(rint) IREES_LIBM_2(copysign) IREES_LIBM_2(fmod)
+IREES_LIBM_1(trunc) IREES_LIBM_1(rint) IREES_LIBM_2(copysign) IREES_LIBM_2(fmod) IREES_LIBM_2(hypot)
 double fma(double, double, double);
 float fmaf(float, float, float);
 #ifdef __cplusplus

@@ -253,8 +253,10 @@ def runtime_library(store: Cache | None = None) -> bytes:
 def _compile_flags(
     compiler: Compiler, language: Language, target: Target, fp: str, opt_level: int
 ) -> list[str]:
-    contract = "-ffp-contract=off" if fp == "strict" else "-ffp-contract=fast"
-    flags = [*language.flags, *_COMPILE_FLAGS, _OPTIMIZATION[opt_level], contract]
+    # gcc's vectorizer contracts products and alternating sums (vfmaddsub) even with the option off.
+    exact = ["-ffp-contract=off", "-fno-tree-vectorize"]
+    contract = exact if fp == "strict" else ["-ffp-contract=fast"]
+    flags = [*language.flags, *_COMPILE_FLAGS, _OPTIMIZATION[opt_level], *contract]
     if not compiler.is_zig:
         return [*flags, *target.c_flags]
     # zig has its own CPU names, and compiles for the host CPU unless -mcpu is given.

@@ -149,36 +149,61 @@ template <typename T> IREES_INLINE irees_complex<T> operator*(irees_complex<T> a
 /* Smith's algorithm: scales by the larger part of the divisor, so that squares do not overflow. */
 template <typename T> IREES_INLINE irees_complex<T> operator/(irees_complex<T> a, irees_complex<T> b) {
   if (fabs(b.re) >= fabs(b.im)) {
-    T ratio = b.im / b.re, scale = b.re + b.im * ratio;
-    return {(a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale};
+    if (b.re == 0) return {a.re / (T)fabs(b.re), a.im / (T)fabs(b.re)};
+    T ratio = b.im / b.re, scale = 1 / (b.re + b.im * ratio);
+    return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
   }
-  T ratio = b.re / b.im, scale = b.re * ratio + b.im;
-  return {(a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale};
+  T ratio = b.re / b.im, scale = 1 / (b.re * ratio + b.im);
+  return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
 }
 template <typename T> IREES_INLINE bool operator==(irees_complex<T> a, irees_complex<T> b) { return a.re == b.re && a.im == b.im; }
 template <typename T> IREES_INLINE bool operator!=(irees_complex<T> a, irees_complex<T> b) { return !(a == b); }
 template <typename T> IREES_INLINE T irees_cabs(irees_complex<T> z) { return (T)hypot(z.re, z.im); }
 template <typename T> IREES_INLINE T irees_carg(irees_complex<T> z) { return (T)atan2(z.im, z.re); }
 template <typename T> IREES_INLINE irees_complex<T> irees_conj(irees_complex<T> z) { return {z.re, -z.im}; }
+/* Infinities, NaN and zeros have the results of C99, annex G. */
 template <typename T> IREES_INLINE irees_complex<T> irees_cexp(irees_complex<T> z) {
   T r = (T)exp(z.re);
-  return z.im == 0 ? irees_complex<T>{r, z.im} : irees_complex<T>{r * (T)cos(z.im), r * (T)sin(z.im)};
+  if (z.im == 0) return {r, z.im};
+  if (isinf(z.re) && !isfinite(z.im)) return z.re < 0 ? irees_complex<T>{0, 0} : irees_complex<T>{r, z.im - z.im};
+  return {r * (T)cos(z.im), r * (T)sin(z.im)};
 }
 template <typename T> IREES_INLINE irees_complex<T> irees_clog(irees_complex<T> z) { return {(T)log(irees_cabs(z)), irees_carg(z)}; }
 template <typename T> IREES_INLINE irees_complex<T> irees_csqrt(irees_complex<T> z) {
   if (z.re == 0 && z.im == 0) return {0, z.im};
-  T t = (T)sqrt((fabs(z.re) + irees_cabs(z)) / 2);
+  if (isinf(z.im)) return {(T)fabs(z.im), z.im};
+  if (isinf(z.re)) {
+    T none = z.im - z.im;
+    return z.re > 0 ? irees_complex<T>{z.re, none} : irees_complex<T>{none, (T)copysign(z.re, z.im)};
+  }
+  T t = (T)sqrt((fabs((double)z.re) + hypot((double)z.re, (double)z.im)) / 2);
   return z.re >= 0 ? irees_complex<T>{t, z.im / (2 * t)} : irees_complex<T>{(T)fabs(z.im) / (2 * t), (T)copysign(t, z.im)};
 }
-template <typename T> IREES_INLINE irees_complex<T> irees_csin(irees_complex<T> z) { return {(T)(sin(z.re) * cosh(z.im)), (T)(cos(z.re) * sinh(z.im))}; }
-template <typename T> IREES_INLINE irees_complex<T> irees_ccos(irees_complex<T> z) { return {(T)(cos(z.re) * cosh(z.im)), (T)(-sin(z.re) * sinh(z.im))}; }
-template <typename T> IREES_INLINE irees_complex<T> irees_ctanh(irees_complex<T> z) {
-  T t = (T)tanh(z.re), u = (T)tan(z.im);
-  return irees_complex<T>{t, u} / irees_complex<T>{1, t * u};
+template <typename T> IREES_INLINE irees_complex<T> irees_csin(irees_complex<T> z) {
+  T x = z.re, y = z.im;
+  if (!isfinite(x) && (y == 0 || isinf(y))) return {x - x, y == 0 ? y : (T)fabs(y)};
+  return {x == 0 ? x : (T)(sin(x) * cosh(y)), (T)(cos(x) * sinh(y))};
 }
+template <typename T> IREES_INLINE irees_complex<T> irees_ccos(irees_complex<T> z) {
+  T x = z.re, y = z.im;
+  if (!isfinite(x) && y == 0) return {x - x, 0};
+  if (!isfinite(x) && isinf(y)) return {(T)fabs(y), x - x};
+  return {(T)(cos(x) * cosh(y)), x == 0 ? (T)0 : (T)(-sin(x) * sinh(y))};
+}
+/* W. Kahan, Branch cuts for complex elementary functions, 1987. */
+template <typename T> IREES_INLINE irees_complex<T> irees_ctanh(irees_complex<T> z) {
+  T x = z.re, y = z.im;
+  if (isnan(x)) return {x, y == 0 ? y : x};
+  if (!isfinite(y) && !isinf(x)) return {x == 0 ? x : y - y, y - y};
+  if (fabs(x) > 22) return {(T)copysign((T)1, x), isinf(x) ? (T)0 : (T)(4 * sin(y) * cos(y) * exp(-2 * fabs(x)))};
+  double t = tan((double)y), b = 1 + t * t, s = sinh((double)x), d = 1 + b * s * s;
+  return {(T)(b * sqrt(1 + s * s) * s / d), (T)(t / d)};
+}
+/* exp(b log a), in double: the product may be large. */
 template <typename T> IREES_INLINE irees_complex<T> irees_cpow(irees_complex<T> a, irees_complex<T> b) {
-  if (a.re == 0 && a.im == 0) return b.re == 0 && b.im == 0 ? irees_complex<T>{1, 0} : irees_complex<T>{0, 0};
-  return irees_cexp(b * irees_clog(a));
+  irees_c128 product = irees_c128{b.re, b.im} * irees_clog(irees_c128{a.re, a.im});
+  irees_c128 power = irees_cexp(product);
+  return {(T)power.re, (T)power.im};
 }
 #define irees_cabs_c64 irees_cabs
 #define irees_cabs_c128 irees_cabs
@@ -198,6 +223,10 @@ template <typename T> IREES_INLINE irees_complex<T> irees_cpow(irees_complex<T> 
 #define irees_ccos_c128 irees_ccos
 #define irees_ctanh_c64 irees_ctanh
 #define irees_ctanh_c128 irees_ctanh
+#define irees_cmul_c64(a, b) ((a) * (b))
+#define irees_cmul_c128(a, b) ((a) * (b))
+#define irees_cdiv_c64(a, b) ((a) / (b))
+#define irees_cdiv_c128(a, b) ((a) / (b))
 #define irees_cpow_c64 irees_cpow
 #define irees_cpow_c128 irees_cpow
 

@@ -622,3 +622,27 @@ func.func @main(%x: tensor<1xi64>) -> tensor<1xi64> {
   return %r : tensor<1xi64>
 }
 """
+
+
+def complex_functions(element: str) -> str:
+    """The sum of all functions of a complex number."""
+    kind = f"complex<{element}>"
+    names = ("exp", "log", "sqrt", "sin", "cos", "tanh")
+    calls = "\n    ".join(f"%{name} = complex.{name} %a : {kind}" for name in names)
+    sums = "\n    ".join(
+        f"%s{i + 1} = complex.add %s{i}, %{name} : {kind}" for i, name in enumerate(names)
+    )
+    return f"""
+#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<4096x{kind}>, %y: tensor<4096x{kind}>) -> tensor<4096x{kind}> {{
+  %0 = linalg.generic {{indexing_maps = [#id, #id], iterator_types = ["parallel"]}} ins(%x : tensor<4096x{kind}>) outs(%y : tensor<4096x{kind}>) {{
+  ^bb0(%a: {kind}, %b: {kind}):
+    {calls}
+    %p = complex.pow %a, %b : {kind}
+    %s0 = complex.div %p, %b : {kind}
+    {sums}
+    linalg.yield %s{len(names)} : {kind}
+  }} -> tensor<4096x{kind}>
+  return %0 : tensor<4096x{kind}>
+}}
+"""

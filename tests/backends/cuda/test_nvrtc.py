@@ -285,3 +285,13 @@ def test_no_byte_of_the_program_reaches_the_text():
     for source in emit_program(module).texts.values():
         assert "secret" not in source
         assert "hidden_name" not in source
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_functions_of_complex_numbers(element):
+    """They may have a stack: sine and cosine of large numbers reduce them there."""
+    text = kernels.complex_functions(element)
+    module = irees.compile(text, target="cuda:sm_80", to="codegen")
+    _, texts = toolchain.host_and_kernels(emit_program(module).texts)
+    assert "irees_cpow" in "".join(texts.values())
+    assert toolchain.compile_cubins(texts, Target("cuda", arch="sm_80"), "default")
