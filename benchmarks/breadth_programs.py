@@ -417,6 +417,14 @@ ORDERING: dict[str, Maker] = {
     "integral_image": lambda: of(lambda x: x.cumsum(-1).cumsum(-2), image(3, 200)),
 }  # fmt: skip
 
+
+def spectral_layer(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A layer of a Fourier neural operator: channels are mixed per mode of low frequency."""
+    modes = torch.fft.rfft(x)[..., : w.shape[2]]
+    mixed = torch.einsum("bix,iox->box", modes, torch.view_as_complex(w))
+    return torch.fft.irfft(mixed, n=x.shape[-1])
+
+
 SPECTRA: dict[str, Maker] = {
     "rfft_1024": lambda: of(lambda x: torch.view_as_real(torch.fft.rfft(x)), normal(64, 1024)),
     "fft2_64": lambda: of(
@@ -430,6 +438,18 @@ SPECTRA: dict[str, Maker] = {
     "fft_convolution": lambda: of(
         lambda x, k: torch.fft.irfft(torch.fft.rfft(x, 1024) * torch.fft.rfft(k, 1024), 1024),
         normal(32, 512), normal(32, 512),
+    ),
+    "spectral_layer": lambda: of(spectral_layer, normal(8, 32, 256), w=normal(32, 32, 16, 2)),
+    "rotary_complex": lambda: of(
+        lambda f, x: torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(f)),
+        normal(1, 256, 8, 32, 2), f=normal(256, 1, 32, 2),
+    ),
+    "complex_matmul": lambda: of(
+        lambda a, b: torch.view_as_real(torch.view_as_complex(a) @ torch.view_as_complex(b)),
+        normal(128, 96, 2), normal(96, 160, 2),
+    ),
+    "complex_mean": lambda: of(
+        lambda x: torch.view_as_real(torch.view_as_complex(x).mean(0)), normal(256, 300, 2)
     ),
 }  # fmt: skip
 
