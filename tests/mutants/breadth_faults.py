@@ -141,10 +141,10 @@ MUTANTS = (
     ),
     Mutant(
         "A243",
-        "numbers up to 2^23 are read from the mantissa",
+        "numbers up to 2^52 are read from the mantissa",
         "irees/transforms/codegen/common/expand_casts.py",
-        "0x4B400000, (1 << 22) - 1,",
-        "0x4B400000, 1 << 23,",
+        "0x4338000000000000, (1 << 51) - 1,",
+        "0x4338000000000000, 1 << 52,",
         ("tests/transforms/codegen/common/test_expand_casts.py",),
     ),
     Mutant(

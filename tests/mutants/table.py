@@ -2404,4 +2404,12 @@ MUTANTS = (
         "",
         ("tests/backends/common/test_complex_ops.py",),
     ),
+    Mutant(
+        "A412",
+        "an f32 beyond i32 becomes the largest one that is a number of f32",
+        "irees/transforms/codegen/common/expand_casts.py",
+        "    if inside or most == high:\n",
+        "    if True:\n",
+        ("tests/transforms/codegen/common/test_expand_casts.py",),
+    ),
 )

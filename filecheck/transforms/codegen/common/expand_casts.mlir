@@ -2,15 +2,37 @@
 // RUN: xdsl-opt %s -p 'irees-assign-target{facts="features=avx512dq"},irees-expand-casts' | filecheck %s --check-prefix=WIDE
 // RUN: xdsl-opt %s -p 'irees-assign-target{target="cuda:sm_80"},irees-expand-casts' | filecheck %s --check-prefix=GPU
 
-// A vector is clamped, and its integers are the low bits of a sum with 1.5 * 2^23.
+// A vector is clamped, and cast to i32.
 // CHECK-LABEL: func.func @to_bytes
-// CHECK:         math.trunc %{{.*}} : vector<8xf32>
-// CHECK:         arith.constant dense<1262485504> : vector<8xi32>
-// CHECK-NEXT:    arith.subi
-// CHECK-NEXT:    arith.trunci %{{.*}} : vector<8xi32> to vector<8xi8>
+// CHECK:         %[[MOST:.*]] = arith.constant dense<2.550000e+02> : vector<8xf32>
+// CHECK:         %[[C:.*]] = arith.select %{{.*}}, %[[MOST]], %{{.*}} : vector<8xi1>, vector<8xf32>
+// CHECK-NEXT:    %[[I:.*]] = arith.fptosi %[[C]] : vector<8xf32> to vector<8xi32>
+// CHECK-NEXT:    arith.trunci %[[I]] : vector<8xi32> to vector<8xi8>
 func.func @to_bytes(%x: vector<8xf32>) -> vector<8xi8> {
   %y = arith.fptoui %x : vector<8xf32> to vector<8xi8>
   return %y : vector<8xi8>
+}
+
+// The largest i32 is no f32: what is above the largest f32 in range becomes it.
+// CHECK-LABEL: func.func @to_words
+// CHECK:         arith.constant dense<2.14748352e+09> : vector<8xf32>
+// CHECK:         %[[I:.*]] = arith.fptosi %{{.*}} : vector<8xf32> to vector<8xi32>
+// CHECK:         %[[MAX:.*]] = arith.constant dense<2147483647> : vector<8xi32>
+// CHECK-NEXT:    arith.select %{{.*}}, %[[MAX]], %[[I]] : vector<8xi1>, vector<8xi32>
+func.func @to_words(%x: vector<8xf32>) -> vector<8xi32> {
+  %y = arith.fptosi %x : vector<8xf32> to vector<8xi32>
+  return %y : vector<8xi32>
+}
+
+// Unsigned words are two halves: each is the low bits of a sum with 1.5 * 2^23.
+// CHECK-LABEL: func.func @to_unsigned_words
+// CHECK:         arith.constant dense<1262485504> : vector<8xi32>
+// CHECK-NEXT:    arith.subi %{{.*}} : vector<8xi32>
+// CHECK:         arith.shli %{{.*}} : vector<8xi32>
+// CHECK-NOT:     arith.fptosi
+func.func @to_unsigned_words(%x: vector<8xf32>) -> vector<8xi32> {
+  %y = arith.fptoui %x : vector<8xf32> to vector<8xi32>
+  return %y : vector<8xi32>
 }
 
 // A scalar stays: the target casts it.
@@ -43,7 +65,8 @@ func.func @longs(%x: vector<8xf32>) -> vector<8xi64> {
 // What is selected in a range, else 0, is cast in f32.
 // CHECK-LABEL: func.func @in_range
 // CHECK-NOT:     vector<8xf64>
-// CHECK:         arith.extsi %{{.*}} : vector<8xi32> to vector<8xi64>
+// CHECK:         %[[I:.*]] = arith.fptosi %{{.*}} : vector<8xf32> to vector<8xi32>
+// CHECK-NEXT:    arith.extsi %[[I]] : vector<8xi32> to vector<8xi64>
 func.func @in_range(%x: vector<8xf32>, %low: vector<8xf32>) -> vector<8xi64> {
   %zero = arith.constant dense<0.0> : vector<8xf32>
   %most = arith.constant dense<63.0> : vector<8xf32>

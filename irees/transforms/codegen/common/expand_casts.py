@@ -1,18 +1,20 @@
 """
 Expands casts of floats that processors lack into arithmetic and other casts.
 
-Only AVX-512 casts vectors of floats to integers of 64 bits, and no vector instruction saturates as
-these casts do here. Halves are cast from and to f32 only. What stays is one cast per lane.
+Processors cast vectors of f32 to i32, but no instruction saturates as these casts do here; only
+AVX-512 casts to integers of 64 bits. Halves are cast from and to f32 only. What stays is one cast
+per lane.
 
 | op | method |
 |---|---|
-| fptosi, fptoui of vectors | the low bits of x + 1.5 * 2^23 or 2^52, in one or two parts |
+| fptosi, fptoui of vectors of f32 to what i32 holds | a cast of clamp(x) to i32 |
+| fptosi, fptoui of other vectors | the low bits of x + 1.5 * 2^23 or 2^52, in one or two parts |
 | extf, truncf between halves and f64 | through f32, rounded to odd |
 
     %y = arith.fptosi %x : vector<8xf32> to vector<8xi8>
   =>
-    %n = arith.select (isnan %x), 0.0, %x ; %c = math.trunc (clamp %n, -128.0, 127.0)
-    %i = arith.subi (arith.bitcast (arith.addf %c, 1.5 * 2^23)), 0x4B400000 ; arith.trunci %i
+    %n = arith.select (isnan %x), 0.0, %x ; %c = clamp %n, -128.0, 127.0
+    %i = arith.fptosi %c : vector<8xf32> to vector<8xi32> ; arith.trunci %i
 
 All are exact. On GPUs, whose threads cast scalars, casts between floats stay. MLIR: `arith-expand`.
 """
@@ -34,6 +36,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     f32,
     f64,
+    i32,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -53,6 +56,8 @@ CLAMPING = (arith.MaximumfOp, arith.MinimumfOp)
 ABOVE, BELOW = (2, 3), (4, 5)
 """Predicates of `arith.cmpf`: `ogt` and `oge`, `olt` and `ole`. They do not hold for NaN."""
 EVERYTHING = -python_math.inf, python_math.inf
+I32 = -(1 << 31), (1 << 31) - 1
+"""The least and the largest number of an i32."""
 
 
 def bounds(value: SSAValue, depth: int = DEEPEST) -> tuple[float, float]:
@@ -142,7 +147,8 @@ def to_int(op: Operation, wide: bool) -> SSAValue | None:
 
     A number out of range becomes the nearest integer, NaN becomes 0. Scalars stay. A number that is
     known to be in range is not clamped again, and one that is known to be whole is not rounded.
-    Integers of 64 bits are computed in f64, unless the processor casts `wide` ones.
+    f32 are cast to i32 by the processor. Integers of 64 bits are computed in f64, unless the
+    processor casts `wide` ones.
     """
     (x,), kind = op.operands, op.results[0].type
     if not has_formula(op):
@@ -160,6 +166,9 @@ def to_int(op: Operation, wide: bool) -> SSAValue | None:
             x = f.insert(arith.ExtFOp(x, f.kind(f64)))
     has = F64 if f.double else F32
     number = f.select(f.is_nan(x), f.number(0.0), x)
+    if not f.double and min(high, most) <= I32[1]:
+        low, high = max(low, I32[0]), min(high, I32[1])
+        return _resized(f, _to_i32(f, number, known, low, high), kind)
     if high > has.small and most > has.small:
         return _resized(f, _large(f, has, number, low, high), kind)
     low, high = max(low, -has.small), min(high, has.small)
@@ -185,6 +194,19 @@ def _in_range(f: Formula, x: SSAValue, kind: VectorType) -> SSAValue:
     cast = f.insert(arith.FPToSIOp(f.clamp(number, low, below), kind))
     largest = f.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [high])))
     return f.select(f.less(f.number(below), number), largest, cast)
+
+
+def _to_i32(
+    f: Formula, number: SSAValue, known: tuple[float, float], low: int, high: int
+) -> SSAValue:
+    """clamp(number : f32) as i32, which the processor casts; i32 has more bits than f32"""
+    most = min(high, I32[1] + 1 - (1 << F32.clipped - 1))
+    inside = low <= known[0] and known[1] <= most
+    clamped = number if inside else f.clamp(number, low, most)
+    cast = f.insert(arith.FPToSIOp(clamped, f.kind(i32)))
+    if inside or most == high:
+        return cast
+    return f.select(f.less(f.number(most), number), f.integer(high), cast)
 
 
 def _large(f: Formula, has: Mantissa, number: SSAValue, low: int, high: int) -> SSAValue:
