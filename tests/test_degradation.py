@@ -684,6 +684,19 @@ def transposed_is_right(program):
     return np.array_equal(program(x, w), x @ w.T)
 
 
+BOOLEANS = """
+func.func @main(%x: tensor<100xi1>, %y: tensor<100xi1>) -> tensor<100xi1> {
+  %0 = arith.xori %x, %y : tensor<100xi1>
+  return %0 : tensor<100xi1>
+}
+"""
+
+
+def booleans_are_right(program) -> bool:
+    x, y = np.arange(100) % 3 == 0, np.arange(100) % 2 == 0
+    return np.array_equal(program(x, y), x ^ y)
+
+
 COMPLEX = """
 func.func @main(%x: tensor<4x8xcomplex<f32>>, %y: tensor<8x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>> {
   %zero = complex.constant [0.0 : f32, 0.0 : f32] : complex<f32>
@@ -906,6 +919,7 @@ PROGRAMS = {
     "resampled": (RESAMPLED, resampled_is_right),
     "transposed": (TRANSPOSED, transposed_is_right),
     "complex": (COMPLEX, complex_is_right),
+    "booleans": (BOOLEANS, booleans_are_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),
     "norms": (NORMS, norms_are_right),

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
     f32,
+    i1,
     i8,
     i32,
 )
@@ -186,6 +187,34 @@ def shown_parts(kind: Attribute) -> TensorType | MemRefType:
     if isinstance(kind, MemRefType):
         return MemRefType(part, shown, memory_space=kind.memory_space)
     return TensorType(part, shown)
+
+
+@irdl_op_definition
+class ViewBytesOp(IRDLOperation):
+    """Shows a buffer of booleans as the bytes that hold them; a byte that is not 0 is true."""
+
+    name = "irees.view_bytes"
+
+    source = operand_def(MemRefType.constr(i1))
+    result = result_def(MemRefType.constr(i8))
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue):
+        super().__init__(operands=[source], result_types=[bytes_of_booleans(source.type)])
+
+    def verify_(self) -> None:
+        if bytes_of_booleans(self.source.type) != self.result.type:
+            raise VerifyException(
+                f"expected a result of type {bytes_of_booleans(self.source.type)}"
+            )
+
+
+def bytes_of_booleans(kind: Attribute) -> MemRefType:
+    """Returns the type of `irees.view_bytes` of a buffer."""
+    assert isinstance(kind, MemRefType)
+    return MemRefType(i8, kind.get_shape(), kind.layout, kind.memory_space)
 
 
 @irdl_op_definition
@@ -552,7 +581,7 @@ Irees = Dialect(
     "irees",
     [
         KernelOp,
-        *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp, ViewPartsOp),
+        *(KeepOp, LdexpOp, ScalefOp, LookupOp, DotOp, ViewPartsOp, ViewBytesOp),
         *(MmaSyncOp, WarpgroupSumsOp, WarpgroupAccumulatorOp, WarpgroupMmaOp, CountersOp),
         InvokeOp,
     ],

@@ -112,6 +112,7 @@ ROWS: dict[str, Row] = {
     "iree_encoding.set_encoding": like("source"),
     "iree_encoding.unset_encoding": given("result_dims"),
     "iree_tensor_ext.dispatch.tensor.load": sliced,
+    "irees.view_bytes": like("source"),
     "irees.view_parts": parts,
     "linalg.pack": like("dest"),
     "linalg.softmax": like("output"),

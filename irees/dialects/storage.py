@@ -25,7 +25,7 @@ Maker = Operation | Block
 
 VIEWS = frozenset(
     """
-    irees.view_parts memref.cast memref.collapse_shape memref.expand_shape
+    irees.view_bytes irees.view_parts memref.cast memref.collapse_shape memref.expand_shape
     memref.extract_strided_metadata memref.memory_space_cast memref.reinterpret_cast memref.subview
     memref.transpose memref.view
     """.split()

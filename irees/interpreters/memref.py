@@ -212,6 +212,14 @@ def _reinterpret_cast(machine: Machine, op: Operation) -> Prepared:
     return run
 
 
+@implements("irees.view_bytes")
+def _view_bytes(machine: Machine, op: Operation) -> Prepared:
+    """The bytes of booleans."""
+    return lambda source: (
+        MemRef(source.array.view(np.int8), source.base.view(np.int8), source.offset),
+    )
+
+
 @implements("irees.view_parts")
 def _view_parts(machine: Machine, op: Operation) -> Prepared:
     """The parts of complex numbers as a last dim of 2, or pairs of numbers as complex ones."""

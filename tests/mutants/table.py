@@ -2412,4 +2412,20 @@ MUTANTS = (
         "    if True:\n",
         ("tests/transforms/codegen/common/test_expand_casts.py",),
     ),
+    Mutant(
+        "A413",
+        "a byte of a boolean counts with all its bits",
+        "irees/transforms/codegen/cpu/widen_booleans.py",
+        "known[before] = at.op(arith.MinUIOp, after, _byte(1, at))",
+        "known[before] = after",
+        ("tests/transforms/codegen/cpu/test_widen_booleans.py",),
+    ),
+    Mutant(
+        "A414",
+        "a value from outside of a body is taken for one of its booleans",
+        "irees/transforms/codegen/cpu/widen_booleans.py",
+        "and used <= values and",
+        "and",
+        ("filecheck/transforms/codegen/cpu/widen_booleans.mlir",),
+    ),
 )

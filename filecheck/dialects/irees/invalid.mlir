@@ -79,3 +79,11 @@ func.func @layout(%x: memref<4x2xf32, strided<[4, 1]>>) {
   return
 }
 // CHECK: expected a buffer without a layout
+
+// -----
+
+func.func @bytes(%x: memref<4xi1>) {
+  %0 = irees.view_bytes %x : memref<4xi1> -> memref<5xi8>
+  return
+}
+// CHECK: expected a result of type memref<4xi8>

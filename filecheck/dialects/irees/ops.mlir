@@ -85,3 +85,10 @@ func.func @view_parts(%x: tensor<?xcomplex<f64>>, %y: memref<4x2xf32, 3 : i64>) 
   %1 = irees.view_parts %y : memref<4x2xf32, 3 : i64> -> memref<4xcomplex<f32>, 3 : i64>
   return
 }
+
+// CHECK-LABEL: func.func @view_bytes
+// CHECK-NEXT:    %0 = irees.view_bytes %x : memref<4x?xi1, strided<[8, 1]>> -> memref<4x?xi8, strided<[8, 1]>>
+func.func @view_bytes(%x: memref<4x?xi1, strided<[8, 1]>>) {
+  %0 = irees.view_bytes %x : memref<4x?xi1, strided<[8, 1]>> -> memref<4x?xi8, strided<[8, 1]>>
+  return
+}

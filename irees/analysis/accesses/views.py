@@ -194,6 +194,7 @@ VIEWS: dict[str, Callable[[Walk, Operation], None]] = {
     "memref.extract_strided_metadata": metadata,
     "memref.reinterpret_cast": reinterpret,
     "memref.view": reshape_of_arena,
+    "irees.view_bytes": same,
     "irees.view_parts": parts,
 }
 """Op name => handler that binds the views of its results."""

@@ -265,6 +265,15 @@ def _view(p: Printer, op: Operation) -> None:
     p.buffers[op.results[0]] = Buffer(pointer, sizes, p.contiguous_strides(sizes))
 
 
+@handles("irees.view_bytes")
+def _bytes(p: Printer, op: Operation) -> None:
+    kind = op.results[0].type
+    assert isinstance(kind, MemRefType)
+    base = p.buffer(op.operands[0])
+    pointer = _pointer(p, kind, f"({scalar(kind.element_type)} *)({base.pointer})")
+    p.buffers[op.results[0]] = Buffer(pointer, base.sizes, base.strides)
+
+
 @handles("irees.view_parts")
 def _parts(p: Printer, op: Operation) -> None:
     """The same address: the C types of complex numbers are pairs of their parts."""
