@@ -132,10 +132,10 @@ FUSION = """
 CPU_CODEGEN = """
     inline-kernels select-strategy tile-and-distribute skip-masked-columns cpu-lower-scans
     cpu-lower-scatters lower-linalg-ext-to-loops lower-contractions pack-panels
-    lower-micro-kernels widen-booleans vectorize-shuffled-ops vectorize-structured-ops
-    lower-gather erase-unread-buffers expand-casts expand-math pipeline-workgroups
-    interleave-chains lower-vector-reductions use-nontemporal-stores prefetch-next-tiles
-    prefetch-outputs prefetch-streams cpu-check-resource-usage
+    lower-micro-kernels widen-booleans join-contiguous-loops vectorize-shuffled-ops
+    vectorize-structured-ops lower-gather erase-unread-buffers expand-casts expand-math
+    pipeline-workgroups interleave-chains lower-vector-reductions use-nontemporal-stores
+    prefetch-next-tiles prefetch-outputs prefetch-streams cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""
 
@@ -294,7 +294,7 @@ OPTIONAL = frozenset(
     irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
     irees-collapse-dimensions irees-skip-masked-columns irees-narrow-index-arithmetic
     irees-fold-transposes irees-expand-complex irees-expand-complex-contractions
-    irees-widen-booleans
+    irees-widen-booleans irees-join-contiguous-loops
     """.split()
 )
 """

@@ -697,6 +697,19 @@ def booleans_are_right(program) -> bool:
     return np.array_equal(program(x, y), x ^ y)
 
 
+POINTS = """
+func.func @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %0 = arith.subf %x, %y : tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}
+"""
+
+
+def points_are_right(program) -> bool:
+    x, y = (np.arange(99, dtype=np.float32).reshape(33, 3) % n for n in (7, 5))
+    return np.array_equal(program(x, y), x - y)
+
+
 COMPLEX = """
 func.func @main(%x: tensor<4x8xcomplex<f32>>, %y: tensor<8x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>> {
   %zero = complex.constant [0.0 : f32, 0.0 : f32] : complex<f32>
@@ -919,6 +932,7 @@ PROGRAMS = {
     "resampled": (RESAMPLED, resampled_is_right),
     "transposed": (TRANSPOSED, transposed_is_right),
     "complex": (COMPLEX, complex_is_right),
+    "points": (POINTS, points_are_right),
     "booleans": (BOOLEANS, booleans_are_right),
     "formula": (FORMULA, formula_is_right),
     "cache": (CACHE, cache_is_right),

@@ -2428,4 +2428,28 @@ MUTANTS = (
         "and",
         ("filecheck/transforms/codegen/cpu/widen_booleans.mlir",),
     ),
+    Mutant(
+        "A415",
+        "a loop whose index is read is joined",
+        "irees/transforms/codegen/cpu/join_contiguous_loops.py",
+        "    if read_indices(op) & set(pair):\n",
+        "    if False:\n",
+        ("filecheck/transforms/codegen/cpu/join_contiguous_loops.mlir",),
+    ),
+    Mutant(
+        "A416",
+        "the loops of an op are joined without those of its neighbours",
+        "irees/transforms/codegen/cpu/join_contiguous_loops.py",
+        "if any(other not in pairs for other in around[op])]:",
+        "if False]:",
+        ("filecheck/transforms/codegen/cpu/join_contiguous_loops.mlir",),
+    ),
+    Mutant(
+        "A417",
+        "rows with gaps are joined",
+        "irees/transforms/codegen/cpu/join_contiguous_loops.py",
+        "return count > 1 and strides_of(kind)[-2:] == [count, 1]",
+        "return count > 1",
+        ("filecheck/transforms/codegen/cpu/join_contiguous_loops.mlir",),
+    ),
 )

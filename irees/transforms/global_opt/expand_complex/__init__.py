@@ -42,7 +42,7 @@ from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.global_opt.expand_complex.bodies import EACH, IM, RE, Body, in_order
-from irees.transforms.global_opt.expand_complex.moves import MOVES
+from irees.transforms.global_opt.expand_complex.moves import move_of
 from irees.transforms.global_opt.utils.complex_parts import holds_complex, is_complex, pairs
 from irees.transforms.utils.reshapes import Refused
 from irees.transforms.utils.structured import element_type, generic, iterators, maps
@@ -97,7 +97,12 @@ def on_pairs(op: linalg.GenericOp, b: TensorBuilder) -> list[SSAValue]:
 def expand(op: Operation) -> None:
     """Writes an op on pairs."""
     b = TensorBuilder(op)
-    new = on_pairs(op, b) if isinstance(op, linalg.GenericOp) else [MOVES[op.name](op, b)]
+    move = move_of(op)
+    if move is not None:
+        new = [move(op, b)]
+    else:
+        assert isinstance(op, linalg.GenericOp)
+        new = on_pairs(op, b)
     for old, value in zip(op.results, new, strict=True):
         shown = b.insert(ViewPartsOp(value)).results[0] if holds_complex(old) else value
         old.replace_all_uses_with(shown)
@@ -124,7 +129,8 @@ class Uses:
         self.known[op] = False
         users = [use.operation for result in op.results for use in result.uses]
         answer = bool(users) and all(
-            user in self.left or (user.name in MOVES and self.only_left(user)) for user in users
+            user in self.left or (move_of(user) is not None and self.only_left(user))
+            for user in users
         )
         self.known[op] = answer
         return answer
@@ -147,7 +153,7 @@ def rewrite(found: Sequence[Operation]) -> None:
             remark("missed", NAME, op, reason)
             uses.left.add(op)
     for op in found:
-        movable = op.name in MOVES and not uses.only_left(op)
+        movable = move_of(op) is not None and not uses.only_left(op)
         computed = isinstance(op, linalg.GenericOp) and op not in uses.left
         if not (movable or computed) or not may_rewrite(NAME, op, "an op on complex numbers"):
             continue

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from functools import partial
 
-from xdsl.dialects import arith, complex, math, tensor
+from xdsl.dialects import arith, complex, math
 from xdsl.dialects.builtin import ComplexType, Float32Type, FloatAttr, f64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from irees.dialects.storage import is_extract
 from irees.transforms.global_opt.utils.complex_parts import is_complex
 from irees.transforms.utils.reshapes import Refused
 from irees.transforms.utils.tensors import ScalarBuilder
@@ -21,10 +22,14 @@ PARTS = (EACH, RE, IM)
 """The order in which the parts of an operand are read."""
 
 PARTWISE = frozenset(
-    "arith.select complex.add complex.conj complex.constant complex.neg complex.sub tensor.extract"
-    .split()
-)  # fmt: skip
-"""Ops that compute a part of their result from the same part of their operands."""
+    "arith.select complex.add complex.conj complex.constant complex.neg complex.sub".split()
+)
+"""Ops on scalars that compute a part of their result from the same part of their operands."""
+
+
+def is_partwise(op: Operation) -> bool:
+    """Whether an op computes or reads a part of its result from the same part of what it uses."""
+    return op.name in PARTWISE or is_extract(op)
 
 
 def touches_complex(op: Operation) -> bool:
@@ -44,7 +49,7 @@ def needed_parts(block: Block) -> dict[SSAValue, set[str]]:
         if op.regions and touches_complex(op):
             raise Refused(f"{op.name} has complex numbers inside")
         made = [r for r in op.results if is_complex(r)]
-        if pairs and made and op.name not in PARTWISE and op.name not in FORMULAS:
+        if pairs and made and not is_partwise(op) and op.name not in FORMULAS:
             raise Refused(f"{op.name} has no form on parts")
         wanted = {part for r in made for part in needed.get(r, ())}
         read = {EACH} if op is last else _read_parts(op, wanted)
@@ -57,7 +62,7 @@ def _read_parts(op: Operation, wanted: set[str]) -> set[str]:
     """Returns the parts of its operands that an op reads for these parts of its result."""
     if op.name in READS:
         return READS[op.name]
-    if op.name in PARTWISE:
+    if is_partwise(op):
         return wanted
     return {RE, IM} if wanted or not any(map(is_complex, op.results)) else set()
 
@@ -123,7 +128,7 @@ class Body:
 
     def _made(self, op: Operation, part: str) -> SSAValue:
         """Emits a part of the result of an op."""
-        if op.name in PARTWISE:
+        if is_partwise(op):
             return self._partwise(op, part)
         if part == EACH:
             return self.choose(*(self._get(op.results[0], each) for each in (RE, IM)))
@@ -175,17 +180,17 @@ class Body:
         return self.at.select(first, re, im)
 
     def _partwise(self, op: Operation, part: str) -> SSAValue:
-        """Emits the part of an op of `PARTWISE`."""
+        """Emits the part of the result of an op that is computed part by part."""
         at, kind = self.at, op.results[0].type
         assert isinstance(kind, ComplexType)
         if isinstance(op, complex.ConstantOp):
             numbers = [_number(each) for each in op.value]
             return self._chosen(part, [partial(at.number, n, kind.element_type) for n in numbers])
-        if isinstance(op, tensor.ExtractOp):
+        if is_extract(op):
             last = {RE: 0, IM: 1}.get(part)
             place = at.value(last) if last is not None else at.index(self._over_parts())
             indices = [*map(self._real, op.indices), place]
-            return at.op(tensor.ExtractOp, self.parts(op.tensor), indices, kind.element_type)
+            return at.op(type(op), self.parts(op.tensor), indices, kind.element_type)
         values = [self._get(v, part) if is_complex(v) else self._real(v) for v in op.operands]
         if op.name == "complex.conj":
             (value,) = values

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from irees.dialects.irees import shown_parts
+from irees.dialects.irees import ViewPartsOp, shown_parts
+from irees.dialects.storage import inserted, is_grouping, is_reshape, is_slice, is_undefined
 from irees.transforms.global_opt.utils.complex_parts import pairs
 from irees.transforms.utils.reshapes import collapse, expand
 from irees.transforms.utils.shapes import mixed, reassociation
 from irees.transforms.utils.tensors import TensorBuilder
 
+Move = Callable[[Any, TensorBuilder], SSAValue]
+"""Emits the form on pairs of an op that moves complex numbers."""
 
-def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, b: TensorBuilder) -> SSAValue:
-    """A slice of numbers  =>  the slice of both of their parts"""
+
+def move_of(op: Operation) -> Move | None:
+    """Returns how an op that moves complex numbers is written on pairs, or None for other ops."""
+    if is_slice(op) or inserted(op) is not None:
+        return _slice
+    if is_grouping(op):
+        return _reshape
+    if is_undefined(op):
+        return _empty
+    if isinstance(op, ViewPartsOp) or not is_reshape(op) or len(op.operands) > 1:
+        return None
+    return _cast
+
+
+def _slice(op: Any, b: TensorBuilder) -> SSAValue:
+    """A slice of numbers, or its insertion  =>  that of both of their parts"""
     tensors = [pairs(v, b) for v in op.operands if isinstance(v.type, TensorType)]
     lists = {"static_offsets": 0, "static_sizes": 2, "static_strides": 1}
     new = type(op).build(
@@ -30,38 +47,23 @@ def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, b: TensorBuilder) -
     return b.insert(new).results[0]
 
 
-def _reshape(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, b: TensorBuilder) -> SSAValue:
+def _reshape(op: Any, b: TensorBuilder) -> SSAValue:
     """A reshape of numbers  =>  of pairs, whose parts are a dim of their own"""
     source, kind = pairs(op.src, b), shown_parts(op.result.type)
     assert isinstance(source.type, TensorType)
     assert isinstance(kind, TensorType)
-    split = isinstance(op, tensor.ExpandShapeOp)
-    fine = kind if split else source.type
-    groups = [*reassociation(op), [fine.get_num_dims() - 1]]
-    if not split:
+    ranks = source.type.get_num_dims(), kind.get_num_dims()
+    groups = [*reassociation(op), [max(ranks) - 1]]
+    if ranks[0] >= ranks[1]:
         return collapse(source, groups, kind, b)
     sizes = [*mixed(op.static_output_shape.get_values(), op.dynamic_output_shape), 2]
     return expand(source, groups, sizes, kind, b)
 
 
-def _empty(op: tensor.EmptyOp, b: TensorBuilder) -> SSAValue:
-    kind = shown_parts(op.tensor.type)
-    assert isinstance(kind, TensorType)
-    return b.insert(tensor.EmptyOp(op.dynamic_sizes, kind)).results[0]
+def _empty(op: Any, b: TensorBuilder) -> SSAValue:
+    sizes = mixed(op.tensor.type.get_shape(), op.dynamic_sizes)
+    return b.empty(op.tensor.type.element_type.element_type, [*sizes, 2])
 
 
-def _cast(op: tensor.CastOp, b: TensorBuilder) -> SSAValue:
-    kind = shown_parts(op.dest.type)
-    assert isinstance(kind, TensorType)
-    return b.insert(tensor.CastOp(pairs(op.source, b), kind)).results[0]
-
-
-MOVES: dict[str, Callable[..., SSAValue]] = {
-    "tensor.cast": _cast,
-    "tensor.collapse_shape": _reshape,
-    "tensor.empty": _empty,
-    "tensor.expand_shape": _reshape,
-    "tensor.extract_slice": _slice,
-    "tensor.insert_slice": _slice,
-}
-"""Op name => its form on pairs."""
+def _cast(op: Any, b: TensorBuilder) -> SSAValue:
+    return b.cast_tensor(pairs(op.operands[0], b), shown_parts(op.results[0].type))

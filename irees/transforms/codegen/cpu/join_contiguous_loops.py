@@ -1,0 +1,153 @@
+"""
+Joins the last two loops of an op on buffers whose rows fill no whole vectors, and have no gaps.
+
+    linalg.generic ins(%x, %y : memref<?x3xf32>, memref<?x3xf32>) outs(%z) { subf }
+  =>
+    %a = memref.collapse_shape %x [[0, 1]] : memref<?x3xf32> into memref<?xf32>
+    linalg.generic ins(%a, %b : memref<?xf32>, memref<?xf32>) outs(%c : memref<?xf32>) { subf }
+
+Rows of points, colours and complex numbers are shorter than a vector, and rows of most lengths end
+in a part of one. If all operands have both loops as their last dims, or neither, the loops step
+through memory like one. The sizes may be dynamic, and the buffers tiles: only the strides of the
+last two dims count.
+
+An op is left alone if the body reads an index of the loops, if an operand is broadcast along one of
+them, and if another op on one of its buffers is left alone, since the two may be fused later.
+`irees-collapse-dimensions` does this to tensors for reductions, before they are distributed. MLIR:
+`collapseOpIterationDims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, MemRefType, ModuleOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from irees.analysis.element_sizes import item_bytes
+from irees.dialects.irees_target import target_of
+from irees.dialects.storage import root, users
+from irees.rewrites import may_rewrite
+from irees.transforms.codegen.common.utils.operand_accesses import joined_rows
+from irees.transforms.utils.shapes import IndexBuilder
+from irees.transforms.utils.structured import iterators, maps
+from irees.transforms.utils.views import strides_of
+
+NAME = "irees-join-contiguous-loops"
+
+Pair = tuple[int, int]
+"""A loop and the next inner one."""
+
+
+def last_loops(indexing: AffineMap) -> Pair | None:
+    """Returns the loops of the last two dims of an operand, or None if other indices are there."""
+    found = indexing.results[-2:]
+    if len(found) < 2 or not all(isinstance(e, AffineDimExpr) for e in found):
+        return None
+    first, last = (e.position for e in found if isinstance(e, AffineDimExpr))
+    return first, last
+
+
+def pair_of(op: linalg.GenericOp, vector_bytes: int) -> Pair | None:
+    """Returns the loops of an op that can be joined, if the rows are not whole vectors."""
+    if not all(isinstance(v.type, MemRefType) for v in op.operands):
+        return None
+    indexing = maps(op)
+    pair = last_loops(indexing[-1])
+    if pair is None or any(iterators(op)[loop] != "parallel" for loop in pair):
+        return None
+    if read_indices(op) & set(pair):
+        return None
+    touched = [
+        (value.type, map_)
+        for value, map_ in zip(op.operands, indexing, strict=True)
+        if map_.used_dims() & set(pair)
+    ]
+    if not all(_ends_with(pair, map_) and _has_no_gaps(kind) for kind, map_ in touched):
+        return None
+    return pair if any(_row_bytes(kind) % vector_bytes for kind, _ in touched) else None
+
+
+def read_indices(op: linalg.GenericOp) -> set[int]:
+    """Returns the loops whose index the body reads."""
+    return {o.dim.value.data for o in op.body.walk() if isinstance(o, linalg.IndexOp)}
+
+
+def _ends_with(pair: Pair, indexing: AffineMap) -> bool:
+    """Whether the last two dims are those of two loops, which index no other dim."""
+    outer = {d for e in indexing.results[:-2] for d in e.used_dims()}
+    return last_loops(indexing) == pair and not outer & set(pair)
+
+
+def _row_bytes(kind: Attribute) -> int:
+    assert isinstance(kind, MemRefType)
+    return kind.get_shape()[-1] * item_bytes(kind.element_type)
+
+
+def _has_no_gaps(kind: Attribute) -> bool:
+    """Whether each row of the last dim, of static size, begins where the one before ends."""
+    assert isinstance(kind, MemRefType)
+    count = kind.get_shape()[-1]
+    return count > 1 and strides_of(kind)[-2:] == [count, 1]
+
+
+def neighbours(op: linalg.GenericOp) -> list[linalg.GenericOp]:
+    """Returns the structured ops that use a buffer of an op, and the op itself."""
+    roots = dict.fromkeys(root(v) for v in op.operands)
+    found = dict.fromkeys(user for value in roots for user in users(value))
+    return [user for user in found if isinstance(user, linalg.GenericOp)]
+
+
+def joinable(ops: Sequence[linalg.GenericOp], vector_bytes: int) -> dict[linalg.GenericOp, Pair]:
+    """Returns the loops to join of those ops that are joined with all of their neighbours."""
+    pairs = {op: pair for op in ops if (pair := pair_of(op, vector_bytes)) is not None}
+    around = {op: neighbours(op) for op in pairs}
+    while wrong := [op for op in pairs if any(other not in pairs for other in around[op])]:
+        for op in wrong:
+            del pairs[op]
+    return pairs
+
+
+def join(op: linalg.GenericOp, pair: Pair) -> None:
+    """(.., i, j) -> (.., i, j)  =>  (.., ij) -> (.., ij)"""
+    first, last = pair
+    at = IndexBuilder(InsertPoint.before(op))
+    kinds = iterators(op)
+    rest = [loop for loop in range(len(kinds)) if loop != last]
+    renumbered = {loop: AffineExpr.dimension(i) for i, loop in enumerate(rest)}
+    new: list[AffineMap] = []
+    for position, map_ in enumerate(maps(op)):
+        results = map_.results
+        if first in map_.used_dims():
+            op.operands[position] = joined_rows(op.operands[position], at)
+            results = results[:-1]
+        dims = [renumbered.get(i, AffineExpr.constant(0)) for i in range(len(kinds))]
+        new.append(
+            AffineMap(len(rest), 0, tuple(e.replace_dims_and_symbols(dims, []) for e in results))
+        )
+    op.properties["indexing_maps"] = ArrayAttr(AffineMapAttr(m) for m in new)
+    op.properties["iterator_types"] = ArrayAttr(op.iterator_types.data[loop] for loop in rest)
+    for inner in [o for o in op.body.walk() if isinstance(o, linalg.IndexOp)]:
+        loop = inner.dim.value.data
+        inner.properties["dim"] = linalg.IndexOp(rest.index(loop)).dim
+
+
+@dataclass(frozen=True)
+class JoinContiguousLoopsPass(ModulePass):
+    """Joins loops over short rows without gaps."""
+
+    name = "irees-join-contiguous-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = [o for o in op.walk() if isinstance(o, linalg.GenericOp)]
+        while pairs := joinable(ops, target_of(op).vector_bytes):
+            for inner, pair in pairs.items():
+                if not may_rewrite(NAME, inner, "loops over rows"):
+                    return
+                join(inner, pair)
