@@ -90,3 +90,14 @@ def choose_blocking(
             if cycles < best_cycles:
                 best, best_cycles = block, cycles
     return best
+
+
+def rest_rows(rows: int) -> list[int]:
+    """
+    Returns the heights of the blocks for a dynamic remainder of rows. Each is half of the one
+    before: blocks of single rows would wait for the latency of each multiply-add.
+    """
+    heights = [max(1, rows // 2)]
+    while heights[-1] > 1:
+        heights.append(heights[-1] // 2)
+    return heights

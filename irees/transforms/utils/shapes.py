@@ -141,6 +141,10 @@ class IndexBuilder:
             return a
         return self._binary(arith.DivUIOp, a, b)
 
+    def whole(self, size: Size, block: Size) -> Size:
+        """The largest multiple of `block` up to `size`, for size >= 0, block > 0"""
+        return self.mul(self.floordiv(size, block), block)
+
     def ceildiv(self, a: Size, b: Size) -> Size:
         """ceil(a / b) for a >= 0, b > 0"""
         return self.floordiv(self.add(a, self.sub(b, 1)), b)

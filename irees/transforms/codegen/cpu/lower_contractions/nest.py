@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from irees.analysis.contraction_tiling import Unsuitable
 from irees.analysis.contractions import MultiplyAdd
 from irees.analysis.dot_products import DotProduct
+from irees.analysis.register_blocking import rest_rows
 from irees.remarks import remark
 from irees.transforms.codegen.common.utils.surroundings import (
     erase_with_buffer,
@@ -256,7 +257,7 @@ class Nest:
     def _columns(self, panel: Callable[[Columns, IndexBuilder], None], at: IndexBuilder) -> None:
         """Emits the loop over panels of NR columns, and a narrower last panel."""
         plan, width = self.plan, self.plan.nr
-        main = at.mul(at.floordiv(plan.size_n, width), width)
+        main = at.whole(plan.size_n, width)
         if main != 0 or not isinstance(main, int):
             close, j, b = for_loop(at, 0, main, width)
             panel(Columns(j, plan.tiling.vectors, None), b)
@@ -271,6 +272,14 @@ class Nest:
         if isinstance(rest, int):
             panel(last, at)
             return
+        if left is None and plan.narrows:
+            # Most of a wide panel would be columns that do not exist.
+            start, main = main, at.add(main, at.whole(rest, plan.lanes))
+            close, j, b = for_loop(at, start, main, plan.lanes)
+            panel(Columns(j, 1, None), b)
+            close()
+            rest = at.sub(plan.size_n, main)
+            last = Columns(main, 1, rest)
         some = at.insert(arith.CmpiOp(at.value(rest), at.value(0), "ne")).results[0]
         close, b = if_else(at, some)
         panel(last, b)
@@ -302,9 +311,10 @@ class Nest:
 
             first_b = plan.first_column(base_b, columns.start, part.start, at)
             ahead = None
-            if panels.b is None and columns.valid is None:
+            full = columns.valid is None and columns.vectors == plan.tiling.vectors
+            if panels.b is None and full:
                 ahead = next_panel(plan, first_b, rows, part.depth, ivs, at)
-            elif panels.b is not None and plan.tiling.mc is not None and columns.valid is None:
+            elif panels.b is not None and plan.tiling.mc is not None and full:
                 ahead = next_packed_panel(self.panels, columns, count, part.depth, at)
             kernel = Kernel(
                 plan, panels, columns, self.zero, zeros,
@@ -312,7 +322,7 @@ class Nest:
                 self.staging, part, ahead, corrections,
             )  # fmt: skip
             size, block = count, plan.tiling.mr
-            main = at.mul(at.floordiv(size, block), block)
+            main = at.whole(size, block)
             if not (isinstance(main, int) and main == 0):
                 close, i, b = for_loop(at, 0, main, block)
                 kernel.emit(i, block, b)
@@ -323,8 +333,13 @@ class Nest:
             if isinstance(size, int):
                 kernel.emit(main, left, at)
                 return
-            close, i, b = for_loop(at, main, size, left or 1)
-            kernel.emit(i, left or 1, b)
-            close()
+            start = main
+            for height in [left] if left else rest_rows(block):
+                last, rest = height in (left, 1), at.sub(size, start)
+                stop = size if last else at.add(start, at.whole(rest, height))
+                close, i, b = for_loop(at, start, stop, height)
+                kernel.emit(i, height, b)
+                close()
+                start = stop
 
         return inside

@@ -79,7 +79,7 @@ def panel_of(panels: Panels, columns: Columns, at: IndexBuilder) -> Panels:
     assert panels.b is not None
     assert isinstance(panels.b.type, MemRefType)
     assert plan.tiling.kc is not None
-    size = plan.tiling.kc * plan.nr
+    size = plan.tiling.kc * columns.vectors * plan.lanes
     kind = MemRefType(panels.b.type.element_type, [size], StridedLayoutAttr([1], None))
     offset = at.value(at.mul(columns.start, plan.tiling.kc))
     view = memref.SubviewOp.get(panels.b, [offset], [size], [1], kind)

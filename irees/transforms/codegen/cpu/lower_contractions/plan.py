@@ -160,6 +160,12 @@ class Plan:
         return self.tiling.vectors * self.lanes
 
     @property
+    def narrows(self) -> bool:
+        """Whether a panel may have fewer vectors than a block: its layout is not given."""
+        given = self.packing.panel is not None or self.loops.vector_loop is not None
+        return self.tiling.vectors > 1 and not given
+
+    @property
     def step_n(self) -> Size:
         """Stride between adjacent columns of a vector of C."""
         return self.c.steps[self.loops.n[-1]]
@@ -286,10 +292,6 @@ def make_plan(
     if not has_lanes(element) or lane_bytes(element) < 4:
         raise Unsuitable(f"no vectors of {element}")
     found, first, second = sides_of(op, parts, 1 if dot is None else dot.group)
-    unsigned = {
-        p: _is_unsigned(casts)
-        for p, casts in ((parts.lhs, parts.widen_lhs), (parts.rhs, parts.widen_rhs))
-    }
     sizes = _sizes(op, at)
     a, _ = _operand(op, first, sizes, at)
     b, panel_step = _operand(op, second, sizes, at)
