@@ -216,6 +216,10 @@ def updated(op: Operation, result: int | None = None) -> int | None:
     return len(op.operands) - count + (result or 0)
 
 
+NOT_EMPTY = "irees.not_empty"
+"""Attribute of a `tensor.extract` of a tensor that has elements if the extract is run."""
+
+
 def is_extract(op: Maker) -> TypeGuard[tensor.ExtractOp]:
     """Whether an op reads one element of a tensor at its indices."""
     return isinstance(op, Operation) and op.name == "tensor.extract"

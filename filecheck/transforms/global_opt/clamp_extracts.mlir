@@ -40,3 +40,74 @@ func.func @no_extract(%t: tensor<?x4xf32>, %u: tensor<5xf32>) -> tensor<?x4xf32>
   } -> tensor<?x4xf32>
   return %r : tensor<?x4xf32>
 }
+
+// An assert requires that %t has rows, so that its loads need no branch for an empty tensor.
+// CHECK-LABEL: func.func @rows
+// CHECK:         tensor.extract %t[%{{.*}}, %{{.*}}] {irees.not_empty}
+func.func @rows(%t: tensor<?x4xf32>, %x: tensor<?xindex>, %o: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %t, %c0 : tensor<?x4xf32>
+  %some = arith.cmpi sgt, %n, %c0 : index
+  cf.assert %some, "no rows"
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<?xindex>) outs(%o : tensor<?x4xf32>) {
+  ^bb0(%i: index, %p: f32):
+    %j = linalg.index 1 : index
+    %v = tensor.extract %t[%i, %j] : tensor<?x4xf32>
+    linalg.yield %v : f32
+  } -> tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
+
+// The body aborts at an index out of bounds: if %t is empty, any iteration does. One assert serves
+// both loads.
+// CHECK-LABEL: func.func @asserted
+// CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    %[[NONE:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    %[[FINE:.*]] = arith.ori %[[SOME]], %[[NONE]] : i1
+// CHECK-NEXT:    cf.assert %[[FINE]], "an index is out of bounds for a dim of size 0"
+// CHECK-NOT:     of size 0
+// CHECK:         tensor.extract %t[%{{.*}}] {irees.not_empty}
+// CHECK-NEXT:    tensor.extract %t[%{{.*}}] {irees.not_empty}
+func.func @asserted(%t: tensor<?xf32>, %x: tensor<?xindex>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %t, %c0 : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<?xindex>) outs(%o : tensor<?xf32>) {
+  ^bb0(%i: index, %p: f32):
+    %zero = arith.constant 0 : index
+    %low = arith.cmpi sge, %i, %zero : index
+    %high = arith.cmpi slt, %i, %n : index
+    %both = arith.andi %low, %high : i1
+    cf.assert %both, "out of bounds"
+    %v = tensor.extract %t[%i] : tensor<?xf32>
+    %w = tensor.extract %t[%i] : tensor<?xf32>
+    %y = arith.addf %v, %w : f32
+    linalg.yield %y : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// Nothing says that %t has elements. An assert about another size, or one that allows 0, does not.
+// CHECK-LABEL: func.func @no_rows
+// CHECK-NOT:     irees.not_empty
+// CHECK:         func.return
+func.func @no_rows(%t: tensor<?xf32>, %x: tensor<?xindex>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %t, %c0 : tensor<?xf32>
+  %m = tensor.dim %x, %c0 : tensor<?xindex>
+  %other = arith.cmpi sgt, %m, %c0 : index
+  cf.assert %other, "no indices"
+  %any = arith.cmpi sge, %n, %c0 : index
+  cf.assert %any, "negative"
+  %none = arith.cmpi eq, %n, %c0 : index
+  %either = arith.ori %none, %other : i1
+  cf.assert %either, "neither"
+  %some = arith.cmpi sgt, %n, %c0 : index
+  %one = arith.ori %some, %other : i1
+  cf.assert %one, "neither, nor"
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<?xindex>) outs(%o : tensor<?xf32>) {
+  ^bb0(%i: index, %p: f32):
+    %v = tensor.extract %t[%i] : tensor<?xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

@@ -43,10 +43,15 @@ SLT, SGE = 2, 5
 
 
 def load_inside(
-    buffer: SSAValue, indices: Sequence[SSAValue], here: IndexBuilder, outside: IndexBuilder
+    buffer: SSAValue,
+    indices: Sequence[SSAValue],
+    here: IndexBuilder,
+    outside: IndexBuilder,
+    *,
+    not_empty: bool = False,
 ) -> SSAValue:
     """
-    Returns buffer[indices] with clamped indices, or 0 if the buffer is empty.
+    Returns buffer[indices] with clamped indices, or 0 if the buffer is empty and may be so.
 
     Indices whose range is in bounds are not clamped. Neither are loop indices of the same block,
     since `irees-insert-shape-checks` verifies the loop bounds. Inside a branch they are clamped:
@@ -66,7 +71,7 @@ def load_inside(
             return here.insert(zero(buffer.type.element_type)).results[0]
         extent = buffer_dim(buffer, axis, outside)
         inside.append(clamped(index, extent, here, outside))
-        if size == DYNAMIC_INDEX:
+        if size == DYNAMIC_INDEX and not not_empty:
             some = arith.CmpiOp(outside.value(extent), outside.value(0), "sgt")
             some = outside.insert(some).results[0]
             if filled is not None:
