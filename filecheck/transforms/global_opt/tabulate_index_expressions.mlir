@@ -136,3 +136,57 @@ func.func @sizes(%x: tensor<8x?xf32>, %e: tensor<8x?xf32>, %n: i64) -> tensor<8x
   } -> tensor<8x?xf32>
   return %r : tensor<8x?xf32>
 }
+
+// The bounds of adaptive windows are tables, too: a division by a constant has no vector form.
+// CHECK-LABEL: func.func @windows
+// CHECK:         %[[T:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<7xindex>) outs(%{{.*}} : tensor<7xindex>)
+// CHECK:           arith.divsi
+// CHECK:         linalg.generic {{.*}} ins(%w, %[[T]] : tensor<?xf32>, tensor<7xindex>)
+// CHECK-NOT:       arith.divsi
+// CHECK:           tensor.extract
+func.func @windows(%x: tensor<?x9xf32>, %w: tensor<?xf32>, %e: tensor<7x9xf32>) -> tensor<7x9xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x9xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w : tensor<?xf32>) outs(%e : tensor<7x9xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %seven = arith.constant 7 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %p = arith.muli %i, %n : index
+    %begin = arith.divsi %p, %seven : index
+    %at = arith.addi %begin, %k : index
+    %v = tensor.extract %x[%at, %j] : tensor<?x9xf32>
+    %s = arith.addf %o, %v : f32
+    linalg.yield %s : f32
+  } -> tensor<7x9xf32>
+  return %r : tensor<7x9xf32>
+}
+
+// A shift is as cheap as a load, and a reduction of operands alone is left to other passes.
+// CHECK-LABEL: func.func @no_windows
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @no_windows(%x: tensor<4x9xf32>, %w: tensor<7x9x3xf32>, %e: tensor<7x9xf32>) -> tensor<7x9xf32> {
+  %r = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<7x9xf32>) {
+  ^bb0(%o: f32):
+    %two = arith.constant 2 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %row = arith.divsi %i, %two : index
+    %v = tensor.extract %x[%row, %j] : tensor<4x9xf32>
+    linalg.yield %v : f32
+  } -> tensor<7x9xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w : tensor<7x9x3xf32>) outs(%r : tensor<7x9xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    %f = arith.sitofp %n : i64 to f32
+    %p = math.exp %f : f32
+    %m = arith.mulf %a, %p : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<7x9xf32>
+  return %s : tensor<7x9xf32>
+}

@@ -25,10 +25,10 @@ The pass tabulates a value if it depends only on one loop, constants and sizes, 
 contains an op that costs more than a table load (`EXPENSIVE`), and if an op that depends on other
 values uses it. A value that is one cheap op away from tabulated values is computed from these.
 
-The pass skips reductions, whose bodies other passes match; ops with a single loop, which compute
-each value once anyway; ops that would exceed the operand limit of a kernel; and GPUs, which hide
-index arithmetic behind memory latency. It runs after elementwise fusion, which would undo it. IREE
-hoists only uniform values (`iree-util-hoist-into-globals`).
+The pass skips reductions without a `tensor.extract`, whose bodies other passes match; ops with a
+single loop, which compute each value once anyway; ops that would exceed the operand limit of a
+kernel; and GPUs, which hide index arithmetic behind memory latency. It runs after elementwise
+fusion, which would undo it. IREE hoists only uniform values (`iree-util-hoist-into-globals`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees_target import target_of
+from irees.dialects.storage import is_extract
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.targets.common import COMMON
@@ -69,7 +70,7 @@ DIVISIONS = frozenset(
     arith.divsi arith.divui arith.remsi arith.remui arith.floordivsi arith.ceildivsi arith.ceildivui
     """.split()
 )
-"""Integer divisions; C compilers strength-reduce those by a constant."""
+"""Integer divisions. Compilers turn `i / 2` into shifts; `i * n / 7` has no form on vectors."""
 
 INDEX_BYTES = 8
 
@@ -85,8 +86,17 @@ class Origin:
 def is_expensive(op: Operation) -> bool:
     """Whether an op costs more than the load of its result."""
     if op.name in DIVISIONS:
-        return not isinstance(op.operands[1].owner, arith.ConstantOp)
+        return not isinstance(op.operands[1].owner, arith.ConstantOp) or _scales(op.operands[0])
     return op.name in EXPENSIVE or op.name.startswith("math.")
+
+
+def _scales(value: SSAValue) -> bool:
+    """Whether a sum has a product of no constants among its terms."""
+    op = value.owner
+    if isinstance(op, arith.AddiOp | arith.SubiOp):
+        return any(map(_scales, op.operands))
+    constants = [o for o in getattr(op, "operands", ()) if isinstance(o.owner, arith.ConstantOp)]
+    return isinstance(op, arith.MuliOp) and not constants
 
 
 def origins(block: Block) -> dict[SSAValue, Origin]:
@@ -206,6 +216,11 @@ def rewrite(op: linalg.GenericOp, found: dict[SSAValue, int]) -> None:
     Rewriter.replace_op(op, [], list(made.results))
 
 
+def _extracts(op: linalg.GenericOp) -> bool:
+    """Whether the body reads elements at computed indices."""
+    return any(map(is_extract, op.body.block.ops))
+
+
 def _erase_unused(block: Block) -> None:
     """Erases the pure ops of a body without readers."""
     for op in reversed(list(block.ops)):
@@ -223,7 +238,7 @@ class TabulateIndexExpressionsPass(ModulePass):
         if target_of(op).gpu is not None:
             return
         for inner in [o for o in op.walk() if isinstance(o, linalg.GenericOp)]:
-            if not is_parallel(inner):
+            if not is_parallel(inner) and not _extracts(inner):
                 continue
             found = {
                 value: loop

@@ -521,11 +521,13 @@ def kinds_of(block: Block, uniform: Collection[SSAValue], axis: int | None) -> d
 
 def gathers(block: Block, kinds: Mapping[SSAValue, Kind]) -> list[Operation]:
     """Returns the loads of a body whose lanes are not elements in a row."""
-    return [op for op in block.ops if loaded(op) is not None and not _in_a_row(op, kinds)]
+    return [op for op in block.ops if loaded(op) is not None and not in_a_row(op, kinds)]
 
 
-def _in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
-    """Whether the lanes of a load are the same element, or adjacent ones."""
+def in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
+    """Whether an op is a load whose lanes are the same element, or adjacent ones."""
+    if loaded(op) is None:
+        return False
     count = len(op.operands) - _units(op.operands[0].type)
     indices = [kinds.get(o, Kind.UNIFORM) for o in op.operands[1:count]]
     return all(k is Kind.UNIFORM for k in indices[:-1]) and Kind.VECTOR not in indices[-1:]

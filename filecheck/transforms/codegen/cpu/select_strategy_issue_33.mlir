@@ -74,3 +74,29 @@ flow.executable @masked {
     }
   }
 }
+
+// A reduction that reads rows at computed places keeps whole vectors of the rows that it writes.
+// ONE-LABEL: flow.executable @computed_rows
+// ONE:         workgroup = [1 : i64, 256 : i64]
+// ONE:         workgroup = [1 : i64, 256 : i64, 0 : i64]
+flow.executable @computed_rows {
+  builtin.module {
+    func.func @computed_rows(%x: memref<?x?xf32>, %w: memref<?xf32>, %p: memref<7xindex>, %y: memref<7x?xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%y : memref<7x?xf32>) {
+      ^bb0(%o: f32):
+        %zero = arith.constant 0.0 : f32
+        linalg.yield %zero : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %p : memref<?xf32>, memref<7xindex>) outs(%y : memref<7x?xf32>) {
+      ^bb0(%a: f32, %begin: index, %o: f32):
+        %j = linalg.index 1 : index
+        %k = linalg.index 2 : index
+        %at = arith.addi %begin, %k : index
+        %v = memref.load %x[%at, %j] : memref<?x?xf32>
+        %s = arith.addf %o, %v : f32
+        linalg.yield %s : f32
+      }
+      return
+    }
+  }
+}

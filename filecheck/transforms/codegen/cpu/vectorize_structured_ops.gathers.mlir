@@ -162,3 +162,36 @@ func.func @one_element(%t: memref<3x1xf32>, %y: memref<3x32xf32>) {
   }
   return
 }
+
+// The column of a load is a scalar: the vectors have as many lanes as f32 has.
+// CHECK-LABEL: func.func @addresses
+// CHECK:         vector.load %x[%{{.*}}, %{{.*}}] : memref<?x?xf32>, vector<8xf32>
+func.func @addresses(%x: memref<?x?xf32>, %rows: memref<7xindex>, %y: memref<7x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%rows : memref<7xindex>) outs(%y : memref<7x32xf32>) {
+  ^bb0(%row: index, %o: f32):
+    %two = arith.constant 2 : index
+    %j = linalg.index 1 : index
+    %column = arith.addi %j, %two : index
+    %v = memref.load %x[%row, %column] : memref<?x?xf32>
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// A column that becomes a number has lanes of 64 bits.
+// CHECK-LABEL: func.func @no_addresses
+// CHECK:         vector.load %x[%{{.*}}, %{{.*}}] : memref<?x?xf32>, vector<4xf32>
+func.func @no_addresses(%x: memref<?x?xf32>, %rows: memref<7xindex>, %y: memref<7x32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%rows : memref<7xindex>) outs(%y : memref<7x32xf32>) {
+  ^bb0(%row: index, %o: f32):
+    %two = arith.constant 2 : index
+    %j = linalg.index 1 : index
+    %column = arith.addi %j, %two : index
+    %v = memref.load %x[%row, %column] : memref<?x?xf32>
+    %n = arith.index_cast %column : index to i64
+    %f = arith.sitofp %n : i64 to f32
+    %s = arith.addf %v, %f : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -12,6 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from irees.analysis.distribution import Group
+from irees.dialects.storage import loaded
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.invariants import invariants, sharing_loop
 from irees.transforms.utils.structured import is_parallel
@@ -99,8 +100,12 @@ def _reduces_columns(group: Group, position: int) -> bool:
         member = group.members[number]
         if "reduction" not in member.kinds:
             continue
-        reads = [a.map.results for a in member.accesses if not a.writes and a.map.results]
-        if any(e[-1] == AffineDimExpr(loop) and len(e) > 1 for e in reads):
+        # Elements at computed indices have no map: their rows count as those of the result.
+        computed = any(loaded(inner) is not None for inner in member.op.walk())
+        rows = [
+            a.map.results for a in member.accesses if a.map.results and (not a.writes or computed)
+        ]
+        if any(e[-1] == AffineDimExpr(loop) and len(e) > 1 for e in rows):
             return True
     return False
 

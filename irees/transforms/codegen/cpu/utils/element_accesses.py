@@ -25,6 +25,7 @@ from irees.transforms.utils.lanes import (
     calls_math,
     evaluate,
     gathers,
+    in_a_row,
     inner_bytes,
     kinds_of,
     lane_bytes,
@@ -117,17 +118,33 @@ class ElementAccesses(OperandAccesses):
             if not isinstance(o, linalg.IndexOp | arith.IndexCastOp | arith.ConstantOp)
             for r in o.results
         ]
+        same |= self._scalar_counts(axis)
         varying = [v for v in used if v not in same and moves_in_lanes(v.type)]
         widths = [max(lane_bytes(v.type), inner_bytes(v.owner)) for v in varying]
         self.lanes = max(2, self.vector_bytes // max(widths, default=8))
+
+    def _kinds(self, axis: int) -> dict[SSAValue, Kind]:
+        """Returns how the values of the body vary along a loop."""
+        uniform = [a for a, m in zip(self.block.args, self.maps) if axis not in m.used_dims()]
+        return kinds_of(self.block, uniform, axis)
+
+    def _scalar_counts(self, axis: int) -> set[SSAValue]:
+        """Returns the values that count lanes and never become vectors: addresses of loads."""
+        kinds, found = self._kinds(axis), set[SSAValue]()
+        for op in reversed(self.block.ops):
+            users = [use.operation for result in op.results for use in result.uses]
+            counts = [kinds[result] is Kind.IOTA for result in op.results]
+            stays = all(in_a_row(u, kinds) or (u.results and u.results[0] in found) for u in users)
+            if counts and all(counts) and stays:
+                found |= set(op.results)
+        return found
 
     def _require_work(self, axis: int) -> None:
         """
         Raises NotVectorizableError for a body that is faster as scalars: a gather takes an
         extraction, a load and an insertion per lane.
         """
-        uniform = [a for a, m in zip(self.block.args, self.maps) if axis not in m.used_dims()]
-        kinds = kinds_of(self.block, uniform, axis)
+        kinds = self._kinds(axis)
         loads = gathers(self.block, kinds)
         varying = {v.owner for v, kind in kinds.items() if kind is Kind.VECTOR}
         ops = sum(isinstance(o, Operation) and o.name in ELEMENTWISE for o in varying)
