@@ -37,3 +37,34 @@ def test_convolutions(name):
     for height, width in SIZES:
         image = torch.randn(2, 8, height, width)
         torch.testing.assert_close(program(image), module(image), rtol=1e-4, atol=1e-4)
+
+
+POOLINGS = {
+    "max": lambda: nn.MaxPool2d(3, 2, 1),
+    "max of whole windows": lambda: nn.MaxPool2d(2),
+    "max beyond the end": lambda: nn.MaxPool2d(3, 2, ceil_mode=True),
+    "mean": lambda: nn.AvgPool2d(3, 2, 1),
+    "mean beyond the end": lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True),
+    "norm": lambda: nn.LPPool2d(2, 3, 2),
+    "adaptive mean": lambda: nn.AdaptiveAvgPool2d(5),
+    "adaptive max": lambda: nn.AdaptiveMaxPool2d((3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_poolings(name):
+    module = POOLINGS[name]()
+    image = torch.randn(2, 8, 20, 22)
+    dims = {2: Dim.AUTO, 3: Dim.AUTO}
+    program = irees.compile(module, (image,), dynamic_shapes=(dims,))
+    assert not any(kernel["accesses"].get("guarded") for kernel in program.manifest["kernels"])
+    for height, width in SIZES:
+        image = torch.randn(2, 8, height, width)
+        torch.testing.assert_close(program(image), module(image))
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.LPPool2d(2, 2), nn.AvgPool2d(3, 2)])
+def test_windows_that_fit_are_not_padded(pool):
+    dims = {2: Dim.AUTO, 3: Dim.AUTO}
+    program = irees.compile(pool, (torch.randn(2, 8, 20, 22),), dynamic_shapes=(dims,))
+    assert len(program.manifest["kernels"]) == 1

@@ -492,9 +492,37 @@ def test_distances_of_all_pairs_of_any_number_of_rows(target):
 
     dims = ({0: torch.export.Dim.DYNAMIC},)
     program = irees.compile(distances, (torch.rand(5, 3),), dynamic_shapes=dims, target=target)
-    for rows in (3, 4, 17):
+    for rows in (2, 3, 4, 17, 90):
         x = torch.rand(rows, 3)
         torch.testing.assert_close(program(x), distances(x))
+
+
+def test_products_of_any_size():
+    """Each number of rows and columns has its own blocks at the end."""
+    dims = ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO, 1: Dim.AUTO})
+    program = irees.compile(torch.matmul, (torch.rand(9, 7), torch.rand(7, 8)), dynamic_shapes=dims)
+    for rows in (*range(1, 31), 64, 100):
+        for columns, depth in ((1, 3), (8, 1), (15, 7), (17, 2), (31, 70), (49, 5), (100, 600)):
+            a, b = torch.rand(rows, depth) - 0.5, torch.rand(depth, columns) - 0.5
+            torch.testing.assert_close(program(a, b), a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_rows_of_an_empty_table(target):
+    """An index into no rows is out of bounds; no index is none."""
+
+    def rows(table, places):
+        return table[places] * 2
+
+    shapes = ({0: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    inputs = torch.rand(5, 3), torch.tensor([1, 4, 0])
+    program = irees.compile(rows, inputs, dynamic_shapes=shapes, target=target)
+    torch.testing.assert_close(program(*inputs), rows(*inputs))
+    assert program(torch.rand(0, 3), torch.zeros(0, dtype=torch.int64)).shape == (0, 3)
+    with pytest.raises(RuntimeTrap, match="out of bounds"):
+        program(torch.rand(0, 3), inputs[1])
+    with pytest.raises(RuntimeTrap, match="out of bounds"):
+        program(torch.rand(4, 3), inputs[1])
 
 
 TEXTS: dict[str, Callable[[Any], Any]] = {

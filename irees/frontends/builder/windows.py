@@ -36,6 +36,8 @@ class Windows:
     whole: bool = False
     """Whether a convolution of a transposed convolution's result by these windows reads all of it:
     the result has (size of x - 1) * stride + extent - low - high elements."""
+    beyond: bool = False
+    """Whether the last window of a pooling may end beyond the padding (`ceil_mode`)."""
 
     @property
     def rank(self) -> int:
@@ -356,8 +358,11 @@ def _pool_maps(x: Tensor, windows: Windows, results: int) -> tuple[list[AffineMa
 
 
 def _padded(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size], value: float) -> Tensor:
-    """Pads x so that all windows fit: at least `high` at the end, more if `out` requires it."""
+    """Pads x so that all windows fit: `high` at the end, more if windows end `beyond` it."""
     lead = x.rank - windows.rank
+    if not windows.beyond:
+        none = [0] * lead
+        return pad(b, x, [*none, *windows.low], [*none, *windows.high], value)
     high: list[Size] = []
     for i, size in enumerate(x.shape[lead:]):
         reach = b.add(b.mul(b.sub(out[i], 1), windows.stride[i]), windows.extent(i))
@@ -403,7 +408,8 @@ def max_pool(b: Builder, x: Tensor, windows: Windows, out: Sequence[Size]) -> Te
         for i in range(n - 1):
             x = _largest_along(b, x, lead + i, windows, i, out[i])
         parts = (windows.kernel, windows.stride, windows.dilation, windows.low, windows.high)
-        windows, out = Windows(*(part[-1:] for part in parts)), out[-1:]
+        windows = Windows(*(part[-1:] for part in parts), beyond=windows.beyond)
+        out = out[-1:]
     return pool(b, x, windows, out, Reducer(x.dtype.lowest, Scalar.maximum, x.dtype))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...builder import Scalar, Size, Tensor, indexing, ordering, reductions, shapes
-from ...builder.dtypes import I64
+from ...builder import Body, Scalar, Size, Tensor, indexing, reductions, shapes
+from ...builder.dtypes import F64, I64
 from ..calls import Call, lowers
 from ..operators import aten
 
@@ -37,7 +37,12 @@ def pdist_forward(call: Call, x: Tensor, order: float) -> Tensor:
 
 
 def _pairs(call: Call, count: Size) -> tuple[Tensor, Tensor]:
-    """All i < j < count, in row-major order."""
+    """
+    All i < j < count, in row-major order.
+
+    Row i begins at pair i * count - i * (i + 1) / 2. The row of pair k solves that equation for i.
+    The rounding of the root moves it by at most one row, which two comparisons correct.
+    """
     b = call.b
     if isinstance(count, int):
         rows, columns = np.triu_indices(count, 1)
@@ -48,8 +53,15 @@ def _pairs(call: Call, count: Size) -> tuple[Tensor, Tensor]:
         """The number of pairs before row i."""
         return i * i.body.as_index(count).to(I64) - (i * (i + 1)).shift_right(1)
 
-    ends = b.from_function(lambda s, i: begin(i.to(I64) + 1), [count], I64)
-    places = shapes.iota(b, call.shape()[0])
-    first = ordering.search(b, ends, places, right=True)
-    second = b.map(lambda at, i: at.to(I64) - begin(i) + i + 1, places, first, dtype=I64)
-    return first, second
+    def row(s: Body, k: Scalar) -> Scalar:
+        k, slope = k.to(I64), s.as_index(count).to(I64) * 2 - 1
+        root = (slope * slope - k * 8).to(F64).sqrt()
+        near = ((slope.to(F64) - root) * 0.5).to(I64)
+        after = (begin(near + 1) <= k).to(I64)
+        return near + after - (begin(near) > k).to(I64)
+
+    pairs = call.shape()
+    rows = b.from_function(row, pairs, I64)
+    places = shapes.iota(b, pairs[0])
+    columns = b.map(lambda k, i: k.to(I64) - begin(i) + i + 1, places, rows, dtype=I64)
+    return rows, columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...builder import (
@@ -114,11 +115,12 @@ def _rank_of(call: Call) -> int:
 
 @lowers(aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default)
 def max_pool(
-    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> Tensor:
     """The largest element of each window"""
     n = _rank_of(call)
     found = pool_windows(call, n, kernel, stride, padding, dilation)
+    found = replace(found, beyond=ceil)
     return windows.max_pool(call.b, x, found, call.shape()[-n:])
 
 
@@ -128,22 +130,23 @@ def max_pool(
     aten.max_pool3d_with_indices.default,
 )
 def max_pool_with_indices(
-    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, _: bool
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> tuple[Tensor, Tensor]:
     """The largest element of each window, and its index"""
     n = _rank_of(call)
     found = pool_windows(call, n, kernel, stride, padding, dilation)
+    found = replace(found, beyond=ceil)
     return windows.max_pool_with_indices(call.b, x, found, call.shape()[-n:])
 
 
 @lowers(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
 def avg_pool(
-    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, _: bool, include: bool,
+    call: Call, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, include: bool,
     divisor: int | None = None,
 ) -> Tensor:  # fmt: skip
     """The mean of each window"""
     n = _rank_of(call)
-    found = pool_windows(call, n, kernel, stride, padding)
+    found = replace(pool_windows(call, n, kernel, stride, padding), beyond=ceil)
     result = windows.average_pool(call.b, x, found, call.shape()[-n:], include, divisor)
     return call.b.cast(result, call.dtype())
 
