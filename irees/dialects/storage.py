@@ -219,6 +219,9 @@ def updated(op: Operation, result: int | None = None) -> int | None:
 NOT_EMPTY = "irees.not_empty"
 """Attribute of a `tensor.extract` of a tensor that has elements if the extract is run."""
 
+IN_BOUNDS = "irees.in_bounds"
+"""Attribute of a `tensor.extract` with the dims whose indices are in bounds."""
+
 
 def is_extract(op: Maker) -> TypeGuard[tensor.ExtractOp]:
     """Whether an op reads one element of a tensor at its indices."""

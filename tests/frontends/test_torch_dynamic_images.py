@@ -68,3 +68,29 @@ def test_windows_that_fit_are_not_padded(pool):
     dims = {2: Dim.AUTO, 3: Dim.AUTO}
     program = irees.compile(pool, (torch.randn(2, 8, 20, 22),), dynamic_shapes=(dims,))
     assert len(program.manifest["kernels"]) == 1
+
+
+def resize(scale):
+    return lambda x: nn.functional.interpolate(
+        x, scale_factor=scale, mode="bilinear", antialias=True
+    )
+
+
+MOVES = {
+    "smaller": resize(0.3),
+    "larger": resize(1.5),
+    "flip": lambda x: x.flip(-1),
+    "flip rows": lambda x: x.flip(-2),
+    "roll": lambda x: x.roll(2, 2),
+    "mirror": lambda x: nn.functional.pad(x, (3, 2, 4, 1), mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_images_that_are_moved(name):
+    shapes = ({2: Dim.AUTO, 3: Dim.AUTO},)
+    program = irees.compile(MOVES[name], (torch.randn(2, 8, 20, 22),), dynamic_shapes=shapes)
+    assert not any(kernel["accesses"].get("guarded") for kernel in program.manifest["kernels"])
+    for height, width in SIZES:
+        image = torch.randn(2, 8, height, width)
+        torch.testing.assert_close(program(image), MOVES[name](image), rtol=1e-4, atol=1e-4)

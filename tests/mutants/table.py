@@ -2461,7 +2461,7 @@ MUTANTS = (
     Mutant(
         "A381",
         "an assert of either of two sizes is one of both",
-        "irees/transforms/global_opt/clamp_extracts.py",
+        "irees/transforms/global_opt/utils/asserted_sizes.py",
         "        return all(is_positive(part, size, loops) for part in op.operands)\n",
         "        return any(is_positive(part, size, loops) for part in op.operands)\n",
         ("filecheck/transforms/global_opt/clamp_extracts.mlir",),
@@ -2521,5 +2521,13 @@ MUTANTS = (
         "                start = stop\n",
         "",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
+    ),
+    Mutant(
+        "A389",
+        "an assert that a loop is no shorter than a tensor is one that it is no longer",
+        "irees/transforms/global_opt/utils/asserted_sizes.py",
+        "[sides[::-1]] * (predicate in AT_LEAST)",
+        "[sides] * (predicate in AT_LEAST)",
+        ("filecheck/transforms/global_opt/clamp_extracts.mlir",),
     ),
 )

@@ -111,3 +111,54 @@ func.func @no_rows(%t: tensor<?xf32>, %x: tensor<?xindex>, %o: tensor<?xf32>) ->
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// A reversed row has an index for each of its elements: nothing is clamped, and an empty row has no
+// iteration. Shifted by one more, the index is out of bounds once.
+// CHECK-LABEL: func.func @reversed
+// CHECK:         tensor.extract %t[%{{.*}}] {irees.in_bounds = array<i64: 0>}
+// CHECK-NEXT:    arith.addi
+// CHECK-NEXT:    tensor.extract %t[%{{.*}}] : tensor<?xf32>
+func.func @reversed(%t: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %t, %c0 : tensor<?xf32>
+  %last = arith.subi %n, %c1 : index
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<?xf32>) {
+  ^bb0(%p: f32):
+    %i = linalg.index 0 : index
+    %at = arith.subi %last, %i : index
+    %v = tensor.extract %t[%at] : tensor<?xf32>
+    %behind = arith.addi %at, %c1 : index
+    %w = tensor.extract %t[%behind] : tensor<?xf32>
+    %y = arith.addf %v, %w : f32
+    linalg.yield %y : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// An assert says that the loop is not longer than %t; %u may be shorter.
+// CHECK-LABEL: func.func @shorter
+// CHECK:         %[[I:.*]] = linalg.index 0 : index
+// CHECK-NEXT:    tensor.extract %t[%[[I]]] : tensor<?xf32>
+// CHECK-NEXT:    %[[LAST:.*]] = arith.minsi %[[I]], %{{.*}} : index
+// CHECK-NEXT:    tensor.extract %u[%[[LAST]]]
+func.func @shorter(%t: tensor<?xf32>, %u: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %t, %c0 : tensor<?xf32>
+  %m = tensor.dim %u, %c0 : tensor<?xf32>
+  %k = tensor.dim %o, %c0 : tensor<?xf32>
+  %longer = arith.cmpi sge, %n, %k : index
+  cf.assert %longer, "too short"
+  %other = arith.cmpi sge, %k, %m : index
+  cf.assert %other, "too long"
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%o : tensor<?xf32>) {
+  ^bb0(%p: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %t[%i] : tensor<?xf32>
+    %w = tensor.extract %u[%i] : tensor<?xf32>
+    %y = arith.addf %v, %w : f32
+    linalg.yield %y : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

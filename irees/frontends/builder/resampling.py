@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .contractions import contract
-from .core import Builder, Size, Tensor
+from .core import Builder, Size, Tensor, projection
 from .dtypes import I32, I64, INDEX, U8, DType
 from .reductions import sum_
 from .scalars import Body, Scalar
@@ -324,22 +324,36 @@ def _apply_band(b: Builder, x: Tensor, axis: int, band: Band) -> Tensor:
     """Multiplies dim `axis` of x by a matrix."""
     shape: list[Size] = list(x.shape)
     shape[axis] = band.weights.shape[0]
+    known = band.firsts, band.counts, band.weights
 
-    def term(s: Body, at: Sequence[Scalar], k: Scalar) -> Scalar:
-        row, last = at[axis], s.as_index(x.shape[axis]) - 1
-        place = (s.extract(band.firsts, [row]).to(INDEX) + k).minimum(last)
-        value = s.extract(x, [place if i == axis else n for i, n in enumerate(at)])
-        value = value * s.extract(band.weights, [row, k])
-        return (k < s.extract(band.counts, [row]).to(INDEX)).where(value, 0.0)
+    def term(s: Body, at: Sequence[Scalar], k: Scalar, row: Sequence[Scalar]) -> Scalar:
+        first, count, weight = row
+        place = (first.to(INDEX) + k).minimum(s.as_index(x.shape[axis]) - 1)
+        value = s.extract(x, [place if i == axis else n for i, n in enumerate(at)]) * weight
+        return (k < count.to(INDEX)).where(value, 0.0)
+
+    def unrolled(s: Body, at: Sequence[Scalar], k: Scalar) -> Scalar:
+        places = [at[axis]], [at[axis]], [at[axis], k]
+        return term(s, at, k, [s.extract(t, place) for t, place in zip(known, places)])
 
     taps = band.taps
     if isinstance(taps, int) and taps <= MOST_UNROLLED:
         numbers = range(taps)
         return b.from_function(
-            lambda s, *at: _sum([term(s, at, s.number(k, INDEX)) for k in numbers]), shape, x.dtype
+            lambda s, *at: _sum([unrolled(s, at, s.number(k, INDEX)) for k in numbers]),
+            shape,
+            x.dtype,
         )
-    terms = b.from_function(lambda s, *at: term(s, at[:-1], at[-1]), [*shape, taps], x.dtype)
-    return sum_(b, terms, [x.rank])
+
+    def body(s: Body, *scalars: Scalar) -> Scalar:
+        at = [s.index(i) for i in range(x.rank)]
+        return scalars[-1] + term(s, at, s.index(x.rank), scalars[:-1])
+
+    loops = x.rank + 1
+    indexing = (axis,), (axis,), (axis, x.rank), tuple(range(x.rank))
+    maps = [projection(loops, dims) for dims in indexing]
+    reduced = [i == x.rank for i in range(loops)]
+    return b.structured(known, [b.full(0, x.dtype, shape)], maps, reduced, body)[0]
 
 
 def apply_matrices_to_bytes(

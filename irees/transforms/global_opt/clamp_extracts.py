@@ -17,88 +17,77 @@ iteration. `irees-verify-accesses` proves the load from the same assert, or guar
     cf.assert (dim %t > 0) ; linalg.generic { tensor.extract %t[%x] }
   =>
     cf.assert (dim %t > 0) ; linalg.generic { tensor.extract %t[%x] {irees.not_empty} }
+
+An index that is in bounds whenever its loop is, such as that of a reversed row, is neither clamped
+nor does it need elements. Its dim is listed in `irees.in_bounds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, UnitAttr
+from xdsl.dialects import cf, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, ModuleOp, UnitAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from irees.dialects.storage import NOT_EMPTY, is_extract
+from irees.analysis._linear import Linear
+from irees.analysis.value_bounds import ValueBounds
+from irees.dialects.storage import IN_BOUNDS, NOT_EMPTY, is_extract
+from irees.transforms.global_opt.utils.asserted_sizes import (
+    conditions_before,
+    is_at_most,
+    is_positive,
+    require_elements,
+)
 from irees.transforms.utils.accesses import asserted_bounds
-from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, dim, same_size
+from irees.transforms.utils.shapes import IndexBuilder, Size, dim, same_size
 from irees.transforms.utils.structured import loop_sources, static_ranges
 
 
-def fits(size: Size, extent: Size) -> bool:
-    """Whether size <= extent can be proved."""
+def fits(size: Size, extent: Size, asserted: Sequence[SSAValue]) -> bool:
+    """Whether size <= extent can be proved, or is asserted."""
     if isinstance(size, int) and isinstance(extent, int):
         return size <= extent
-    return same_size(size, extent)
+    return same_size(size, extent) or any(is_at_most(size, extent, c) for c in asserted)
 
 
-BELOW = {"sgt": 0, "ugt": 0, "sge": 1, "uge": 1}
-"""Predicates of `size > c` => the least c for which the size is positive."""
-
-ABOVE = {"slt": 0, "ult": 0, "sle": 1, "ule": 1}
-"""The same for the predicates of `c < size`."""
-
-
-def is_positive(condition: SSAValue, size: Size, loops: Sequence[Size]) -> bool:
-    """Whether a condition implies that a size is positive, or that one of `loops` is empty."""
-    op = condition.owner
-    if isinstance(op, arith.AndIOp):
-        return any(is_positive(part, size, loops) for part in op.operands)
-    if isinstance(op, arith.OrIOp):
-        return all(is_positive(part, size, loops) for part in op.operands)
-    if not isinstance(op, arith.CmpiOp):
-        return False
-    predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-    if predicate == "eq" and constant_value(op.rhs) == 0:
-        return any(same_size(op.lhs, loop) for loop in loops)
-    for value, other, least in ((op.lhs, op.rhs, BELOW), (op.rhs, op.lhs, ABOVE)):
-        bound = constant_value(other)
-        if bound is not None and bound >= least.get(predicate, inf) and same_size(value, size):
-            return True
-    return False
-
-
-def require_elements(size: SSAValue, loops: Sequence[SSAValue], here: IndexBuilder) -> cf.AssertOp:
-    """Asserts that a size is positive, or that one of `loops` is empty."""
-    zero = here.value(0)
-    fine = here.insert(arith.CmpiOp(size, zero, "sgt")).results[0]
-    for loop in loops:
-        empty = here.insert(arith.CmpiOp(loop, zero, "eq")).results[0]
-        fine = here.insert(arith.OrIOp(fine, empty)).results[0]
-    op = cf.AssertOp(fine, "an index is out of bounds for a dim of size 0")
-    here.insert(op)
-    return op
-
-
-def mark_not_empty(op: linalg.GenericOp, asserts: list[cf.AssertOp]) -> None:
+def mark(op: linalg.GenericOp, asserts: list[cf.AssertOp], bounds: ValueBounds) -> None:
     """
-    tensor.extract %t[%x], where an assert requires elements  =>  {irees.not_empty}
+    tensor.extract %t[%x]  =>  {irees.in_bounds}, with the dims whose indices are proved in bounds,
+    and {irees.not_empty} where an assert requires that the other dynamic dims have elements.
 
     An index that the body asserts to be in bounds requires elements, too.
     """
-    extracts = [o for o in op.body.block.ops if is_extract(o) and computed_dims(o)]
+    reads = [o for o in op.body.block.ops if is_extract(o) and not is_made_in(op, o.tensor)]
+    extracts = [o for o in reads if computed_dims(o)]
     if not extracts or 0 in static_ranges(op):
         return
     here = IndexBuilder(InsertPoint.before(op))
     sizes = [dim(op.operands[s[0]], s[1], here) for s in loop_sources(op) if s is not None]
     loops = [size for size in sizes if not isinstance(size, int)]
     for inner in extracts:
-        if all(has_elements(inner, axis, loops, asserts) for axis in computed_dims(inner)):
-            inner.attributes[NOT_EMPTY] = UnitAttr()
+        mark_extract(inner, loops, asserts, bounds)
+
+
+def mark_extract(
+    op: tensor.ExtractOp,
+    loops: Sequence[SSAValue],
+    asserts: list[cf.AssertOp],
+    bounds: ValueBounds,
+) -> None:
+    """Adds what is known of the indices and of the tensor as attributes."""
+    every = computed_dims(op)
+    proved = [axis for axis in every if is_inside(op, axis, bounds)]
+    if proved:
+        op.attributes[IN_BOUNDS] = DenseArrayBase.from_list(i64, proved)
+    rest = [axis for axis in every if axis not in proved]
+    if rest and all(has_elements(op, axis, loops, asserts) for axis in rest):
+        op.attributes[NOT_EMPTY] = UnitAttr()
 
 
 def computed_dims(op: tensor.ExtractOp) -> list[int]:
@@ -111,6 +100,12 @@ def computed_dims(op: tensor.ExtractOp) -> list[int]:
     ]
 
 
+def is_inside(op: tensor.ExtractOp, axis: int, bounds: ValueBounds) -> bool:
+    """Whether the bounds of the loops prove that an index is in bounds."""
+    index, size = bounds.expression(op.indices[axis]), bounds.expression(op.tensor, axis)
+    return bounds.at_least(index, Linear.number(0)) and bounds.at_least(size, index + 1)
+
+
 def has_elements(
     op: tensor.ExtractOp, axis: int, loops: Sequence[SSAValue], asserts: list[cf.AssertOp]
 ) -> bool:
@@ -121,7 +116,7 @@ def has_elements(
     size = dim(op.tensor, axis, here)
     if isinstance(size, int):
         return size > 0
-    known = (a.arg for a in asserts if a.parent is not None and a.parent.is_ancestor(outer))
+    known = conditions_before(outer, asserts)
     if any(is_positive(condition, size, loops) for condition in known):
         return True
     if asserted_bounds(op.indices[axis], size, InsertPoint.before(op)) is None:
@@ -130,23 +125,27 @@ def has_elements(
     return True
 
 
-def clamp_extracts(op: linalg.GenericOp) -> None:
+def clamp_extracts(op: linalg.GenericOp, asserts: Sequence[cf.AssertOp]) -> None:
     """tensor.extract %t[%i] in a loop that may be longer than %t  =>  %t[min(%i, last)]"""
-    for inner in [o for o in op.body.block.ops if isinstance(o, tensor.ExtractOp)]:
+    known = conditions_before(op, asserts)
+    for inner in [o for o in op.body.block.ops if is_extract(o)]:
         here = IndexBuilder(InsertPoint.before(inner))
         for axis, index in enumerate(inner.indices):
             if not isinstance(index.owner, linalg.IndexOp):
                 continue
             source = loop_sources(op)[index.owner.dim.value.data]
-            made_here = isinstance(inner.tensor.owner, Operation) and op.is_ancestor(
-                inner.tensor.owner
-            )
-            outside = here if made_here else IndexBuilder(InsertPoint.before(op))
+            outside = here if is_made_in(op, inner.tensor) else IndexBuilder(InsertPoint.before(op))
             extent = dim(inner.tensor, axis, outside)
-            if source is not None and fits(dim(op.operands[source[0]], source[1], outside), extent):
+            size = None if source is None else dim(op.operands[source[0]], source[1], outside)
+            if size is not None and fits(size, extent, known):
                 continue
             last = here.minimum(index, outside.sub(extent, 1))
             inner.operands[1 + axis] = here.value(last)
+
+
+def is_made_in(op: linalg.GenericOp, value: SSAValue) -> bool:
+    """Whether the body of an op makes a value."""
+    return isinstance(value.owner, Operation) and op.is_ancestor(value.owner)
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,10 @@ class ClampExtractsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         asserts: list[cf.AssertOp] = []
+        bounds = ValueBounds()
         for inner in list(op.walk()):
             if isinstance(inner, cf.AssertOp):
                 asserts.append(inner)
             elif isinstance(inner, linalg.GenericOp) and inner.res:
-                mark_not_empty(inner, asserts)
-                clamp_extracts(inner)
+                clamp_extracts(inner, asserts)
+                mark(inner, asserts, bounds)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, cf, complex, memref, scf
+from xdsl.dialects import arith, cf, complex, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     ArrayAttr,
     ComplexType,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -30,6 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from irees.analysis.integer_ranges import IntegerRanges
+from irees.dialects.storage import IN_BOUNDS, NOT_EMPTY
 from irees.transforms.utils.shapes import (
     IndexBuilder,
     Size,
@@ -47,11 +49,11 @@ def load_inside(
     indices: Sequence[SSAValue],
     here: IndexBuilder,
     outside: IndexBuilder,
-    *,
-    not_empty: bool = False,
+    extract: tensor.ExtractOp | None = None,
 ) -> SSAValue:
     """
-    Returns buffer[indices] with clamped indices, or 0 if the buffer is empty and may be so.
+    Returns buffer[indices] with clamped indices, or 0 if the buffer is empty. What is known of the
+    tensor that `extract` reads saves clamps and the comparison with 0.
 
     Indices whose range is in bounds are not clamped. Neither are loop indices of the same block,
     since `irees-insert-shape-checks` verifies the loop bounds. Inside a branch they are clamped:
@@ -59,12 +61,16 @@ def load_inside(
     """
     inside: list[SSAValue] = []
     filled: SSAValue | None = None
-    block = here.point.block
+    block, known, not_empty = here.point.block, (), False
+    if extract is not None:
+        listed = extract.attributes.get(IN_BOUNDS)
+        known = listed.get_values() if isinstance(listed, DenseArrayBase) else ()
+        not_empty = NOT_EMPTY in extract.attributes
     assert isinstance(buffer.type, MemRefType)
     for axis, index in enumerate(indices):
         size = buffer.type.get_shape()[axis]
         counts = isinstance(index.owner, linalg.IndexOp) and index.owner.parent_block() is block
-        if counts or is_below(index, size):
+        if counts or axis in known or is_below(index, size):
             inside.append(index)
             continue
         if size == 0:

@@ -24,7 +24,7 @@ from irees.dialects.iree_tensor_ext import (
     DispatchTensorType,
 )
 from irees.dialects.sizes import kept_dims
-from irees.dialects.storage import NOT_EMPTY, is_dim, is_extract, slice_of, updated
+from irees.dialects.storage import is_dim, is_extract, slice_of, updated
 from irees.errors import UnsupportedError
 from irees.interfaces import loops_model_of, reads_output
 from irees.transforms.codegen.common.bufferize_dispatch.frames import fill_around, inside
@@ -338,8 +338,7 @@ class Bufferization:
             if is_extract(inner):
                 here = IndexBuilder(InsertPoint.before(inner))
                 source = self._read(inner.tensor, outside)
-                filled = NOT_EMPTY in inner.attributes
-                load = load_inside(source, inner.indices, here, outside, not_empty=filled)
+                load = load_inside(source, inner.indices, here, outside, extract=inner)
                 Rewriter.replace_op(inner, [], [load])
             elif is_dim(inner) and inner.source in self.buffers:
                 dim = memref.DimOp(self.buffers[inner.source], inner.index)
