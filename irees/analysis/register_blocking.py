@@ -11,6 +11,7 @@ Geijn, "BLIS" (2015), and Low et al., "Analytical Modeling Is Enough for High-Pe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from irees.targets.cpu import CPU
 
@@ -101,3 +102,12 @@ def rest_rows(rows: int) -> list[int]:
     while heights[-1] > 1:
         heights.append(heights[-1] // 2)
     return heights
+
+
+def rest_vectors(rows: int, vectors: int) -> int | None:
+    """
+    Returns the vectors of a panel for a dynamic remainder of columns, most of which would not exist
+    in a panel of `vectors`: as few as hide the latency of a multiply-add. None for no fewer.
+    """
+    fewer = ceil(CPU.fma_latency / rows)
+    return fewer if fewer < vectors else None

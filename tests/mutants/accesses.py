@@ -52,8 +52,8 @@ MUTANTS = (
         "A04",
         "the rest of a row goes on past its end",
         "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "{**ivs, loop: inner.sub(size, self.lanes)}",
-        "{**ivs, loop: inner.sub(size, self.lanes - 1)}",
+        "{**ivs, loop: inner.sub(size, lanes)}",
+        "{**ivs, loop: inner.sub(size, lanes - 1)}",
         shown("matmul large"),
     ),
     Mutant(

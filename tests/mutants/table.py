@@ -2485,9 +2485,9 @@ MUTANTS = (
     Mutant(
         "A384",
         "a few dynamic columns take a whole panel",
-        "irees/transforms/codegen/cpu/lower_contractions/plan.py",
-        "        return self.tiling.vectors > 1 and not given\n",
-        "        return False\n",
+        "irees/analysis/register_blocking.py",
+        "    return fewer if fewer < vectors else None\n",
+        "    return None\n",
         ("filecheck/transforms/codegen/cpu/lower_contractions.dynamic.mlir",),
     ),
     Mutant(

@@ -11,7 +11,7 @@ from irees.dialects.iree_linalg_ext import YieldOp
 from irees.dialects.iree_linalg_ext.sorting import SortOp, TopkV2Op
 
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, I32, I64, INDEX, U8, DType
+from .dtypes import BOOL, F64, I32, I64, INDEX, U8, DType
 from .scalars import Body, Scalar
 from .shapes import slice_axis
 
@@ -21,8 +21,8 @@ SHORT = 64
 LONGEST_I32 = (1 << 31) - 1
 """Longest row whose indices fit into i32."""
 
-BISECTIONS = 40
-"""Binary-search steps for a row of dynamic size: enough for fewer than 2^40 elements."""
+MANTISSA, BIAS = 52, 1023
+"""Bits of the mantissa of an f64, and the bias of its exponent."""
 
 
 def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
@@ -149,17 +149,27 @@ def _search_by_loop(b: Builder, values: Tensor, size: Size, step: Any) -> Tensor
     rank = values.rank
     loops = rank + 1
     whole = projection(loops, tuple(range(rank)))
-    steps = b.empty(BOOL, [BISECTIONS])
+    steps = b.empty(BOOL, [_bisections(b, size)])
 
     def body(s: Body, value: Scalar, _: Scalar, low: Scalar, high: Scalar) -> tuple[Scalar, ...]:
-        empty = s.as_index(size) == 0
-        found = step(s, value, low.to(INDEX), high.to(INDEX))
-        return tuple(empty.where(old, new.to(I64)) for old, new in zip((low, high), found))
+        return tuple(new.to(I64) for new in step(s, value, low.to(INDEX), high.to(INDEX)))
 
     begin = b.full(0, I64, values.shape)
     end = b.from_function(lambda s, *_: s.as_index(size).to(I64), values.shape, I64)
     maps = [whole, projection(loops, (rank,)), whole, whole]
     return b.structured([values, steps], [begin, end], maps, [False] * rank + [True], body)[0]
+
+
+def _bisections(b: Builder, size: Size) -> Size:
+    """Bit length of a size: as many halvings leave nothing of a row. A float has it as exponent."""
+    if isinstance(size, int):
+        return size.bit_length()
+
+    def length(n: Scalar) -> Scalar:
+        exponent = n.to(I64).to(F64).bitcast(I64).shift_right(MANTISSA) - BIAS
+        return (exponent + 1).maximum(0).to(INDEX)
+
+    return b.compute(length, (size, INDEX)).value
 
 
 def _is_before(element: Scalar, value: Scalar, right: bool) -> Scalar:

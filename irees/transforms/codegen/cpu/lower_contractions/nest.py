@@ -272,14 +272,13 @@ class Nest:
         if isinstance(rest, int):
             panel(last, at)
             return
-        if left is None and plan.narrows:
-            # Most of a wide panel would be columns that do not exist.
-            start, main = main, at.add(main, at.whole(rest, plan.lanes))
-            close, j, b = for_loop(at, start, main, plan.lanes)
-            panel(Columns(j, 1, None), b)
+        if left is None and plan.narrow is not None:
+            width, start = plan.narrow * plan.lanes, main
+            main = at.add(start, at.whole(rest, width))
+            close, j, b = for_loop(at, start, main, width)
+            panel(Columns(j, plan.narrow, None), b)
             close()
-            rest = at.sub(plan.size_n, main)
-            last = Columns(main, 1, rest)
+            last = Columns(main, plan.narrow, rest := at.sub(plan.size_n, main))
         some = at.insert(arith.CmpiOp(at.value(rest), at.value(0), "ne")).results[0]
         close, b = if_else(at, some)
         panel(last, b)

@@ -42,6 +42,7 @@ from irees.analysis.contractions import (
     vector_side,
 )
 from irees.analysis.dot_products import DotProduct, sign
+from irees.analysis.register_blocking import rest_vectors
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import is_strict, target_of
 from irees.transforms.utils.lanes import has_lanes, lane_bytes
@@ -160,10 +161,10 @@ class Plan:
         return self.tiling.vectors * self.lanes
 
     @property
-    def narrows(self) -> bool:
-        """Whether a panel may have fewer vectors than a block: its layout is not given."""
+    def narrow(self) -> int | None:
+        """Vectors of a panel for a dynamic rest of columns; None if the layout of B is given."""
         given = self.packing.panel is not None or self.loops.vector_loop is not None
-        return self.tiling.vectors > 1 and not given
+        return None if given else rest_vectors(self.tiling.mr, self.tiling.vectors)
 
     @property
     def step_n(self) -> Size:

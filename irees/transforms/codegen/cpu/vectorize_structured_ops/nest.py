@@ -5,7 +5,7 @@ Lowers one structured op to a loop nest, vectorized along one loop. Part of
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.register_blocking import rest_rows
 from irees.dialects.storage import loaded, root
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.surroundings import (
@@ -405,15 +406,42 @@ class Nest(ElementAccesses):
         if isinstance(main, int) and isinstance(size, int):
             self._rest(loop, main, size, ivs, at)
             return
-        if not self.may_repeat():
+        if not (self._restarts() if self.reduction else self.may_repeat()):
             self._halves(loop, main, size, ivs, at)
             return
         close, several, few = if_both(at, at.at_least(size, self.lanes))
-        body, _, inner = for_loop(several, main, size, self.lanes)
-        self._points({**ivs, loop: inner.sub(size, self.lanes)}, inner, lanes=self.lanes)
-        body()
-        self._halves(loop, main, size, ivs, few)
+        self._last(loop, main, size, ivs, several, lanes=self.lanes)
+        self._few(loop, size, ivs, few)
         close()
+
+    def _last(
+        self, loop: int, start: Size, size: Size, ivs: dict[int, Size], at: IndexBuilder, *,
+        lanes: int,
+    ) -> None:  # fmt: skip
+        """Emits a vector that ends at the last element, if `start` is not the end."""
+        body, _, inner = for_loop(at, start, size, lanes)
+        self._points({**ivs, loop: inner.sub(size, lanes)}, inner, lanes=lanes)
+        body()
+
+    def _few(self, loop: int, size: Size, ivs: dict[int, Size], at: IndexBuilder) -> None:
+        """
+        Emits a loop that is shorter than a vector: two vectors of half as many lanes, which may
+        overlap, or of fewer; else single iterations.
+        """
+        lanes = self.lanes // 2
+        closers: list[Callable[[], None]] = []
+        while lanes >= CPU.least_lanes:
+            close, several, at = if_both(at, at.at_least(size, lanes))
+            closers.append(close)
+            main = several.whole(size, lanes)
+            body, iv, inner = for_loop(several, 0, main, lanes)
+            self._points({**ivs, loop: iv}, inner, lanes=lanes)
+            body()
+            self._last(loop, main, size, ivs, several, lanes=lanes)
+            lanes //= 2
+        self._ones(loop, 0, size, ivs, at)
+        for close in reversed(closers):
+            close()
 
     def _halves(
         self, loop: int, start: Size, stop: Size, ivs: dict[int, Size], at: IndexBuilder
@@ -444,19 +472,22 @@ class Nest(ElementAccesses):
     ) -> None:
         """Emits the jammed loop and its epilogue."""
         size, points = self.sizes[loop], self.points
-        main = at.mul(at.floordiv(size, points), points)
+        main, adjacent = at.whole(size, points), isinstance(self.apart, int) and self.apart == 1
         if not (isinstance(main, int) and main == 0):
-            together = isinstance(self.apart, int) and self.apart == 1
-            begins = main if together else self.apart
-            body, iv, inner = for_loop(at, 0, begins, points if together else 1)
+            begins = main if adjacent else self.apart
+            body, iv, inner = for_loop(at, 0, begins, points if adjacent else 1)
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
         if remainder(size, points) == 0:
             return
-        self.points = 1
-        body, iv, inner = for_loop(at, main, size, 1)
-        self._parallel(rest, {**ivs, loop: iv}, inner)
-        body()
+        start = main
+        for rows in [1] if isinstance(size, int) or not adjacent else rest_rows(points):
+            self.points = rows
+            stop = size if rows == 1 else at.add(start, at.whole(at.sub(size, start), rows))
+            body, iv, inner = for_loop(at, start, stop, rows)
+            self._parallel(rest, {**ivs, loop: iv}, inner)
+            body()
+            start = stop
         self.points = points
 
     def _rest(
@@ -483,6 +514,30 @@ class Nest(ElementAccesses):
         inits = self.block.args[self.inputs :]
         read = [*self.op.inputs, *(b for o in self.block.ops if (b := loaded(o)) is not None)]
         return not any(a.uses for a in inits) and not written & set(map(root, read))
+
+    def _restarts(self) -> bool:
+        """
+        Whether a reduction and what is fused with it may be computed again: it starts from a
+        constant, and nothing reads from memory what is written. Strided loads are left alone: each
+        is several accesses to prove.
+        """
+        if self.start is None or self.axis is None or "short" in self.strides(self.axis):
+            return False
+        nests = [(self, {self.inputs, self.producer.source if self.producer else self.inputs})]
+        if self.before is not None:
+            nests.append((self.before, set()))
+        if self.after is not None and self.consumer is not None:
+            nests.append((self.after, {self.consumer.source}))
+        written = {root(output) for nest, _ in nests for output in nest.op.outputs}
+        return not any(written & nest.buffers_read(passed) for nest, passed in nests)
+
+    def buffers_read(self, passed: Collection[int]) -> set[SSAValue]:
+        """Returns what the body reads from memory; operands `passed` are in registers."""
+        found = [b for o in self.block.ops if (b := loaded(o)) is not None]
+        for number, (operand, argument) in enumerate(zip(self.op.operands, self.block.args)):
+            if argument.uses and number not in passed:
+                found.append(operand)
+        return set(map(root, found))
 
     def _hoist(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Hoists invariants out of the innermost loops."""
