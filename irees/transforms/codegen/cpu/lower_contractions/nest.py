@@ -310,10 +310,9 @@ class Nest:
 
             first_b = plan.first_column(base_b, columns.start, part.start, at)
             ahead = None
-            full = columns.valid is None and columns.vectors == plan.tiling.vectors
-            if panels.b is None and full:
+            if panels.b is None and columns.valid is None:
                 ahead = next_panel(plan, first_b, rows, part.depth, ivs, at)
-            elif panels.b is not None and plan.tiling.mc is not None and full:
+            elif panels.b is not None and plan.tiling.mc is not None and columns.valid is None:
                 ahead = next_packed_panel(self.panels, columns, count, part.depth, at)
             kernel = Kernel(
                 plan, panels, columns, self.zero, zeros,
