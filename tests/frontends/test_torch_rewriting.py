@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ torch = pytest.importorskip("torch")
 
 import irees  # noqa: E402
 from irees.errors import IreesError, UnsupportedError  # noqa: E402
-from irees.frontends.torch.rewriting import Traceable  # noqa: E402
+from irees.frontends.torch.rewriting import _COUNTED, _REWRITES, Traceable  # noqa: E402
+from irees.frontends.torch.symbolic_counts import OF_COUNTS  # noqa: E402
 
 functional = torch.nn.functional
 
@@ -97,6 +100,50 @@ def test_tensor_split_at_places_that_are_data(places):
     for got, want in zip(compiled(x, places), program(x, places), strict=True):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_array_equal(np.asarray(g), w)
+
+
+def test_tensor_split_by_name():
+    """PyTorch names the places by their kind."""
+    x, places = torch.arange(12.0).reshape(3, 4), torch.tensor([1, 3])
+
+    def program(x, places):
+        return (
+            torch.tensor_split(x, sections=2),
+            x.tensor_split(indices=(1, 2), dim=1),
+            torch.tensor_split(x, tensor_indices_or_sections=places, dim=1),
+        )
+
+    compiled = irees.compile(program, (x, places), target="reference")
+    for each in (places, torch.tensor([0, 2])):
+        torch.testing.assert_close(compiled(x, each), program(x, each))
+
+
+def test_replacements_take_all_names_of_arguments():
+    """A replacement takes each overload's arguments by PyTorch's names."""
+    for function, replacement in {**_REWRITES, **_COUNTED, **OF_COUNTS}.items():
+        name = getattr(function, "__name__", "")
+        is_method = getattr(torch.Tensor, name, None) is function
+        for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+            if not _is_called_by_name(function, schema):
+                continue
+            names = [argument.name for argument in schema.arguments]
+            if is_method:
+                own, names = (0,), names[1:]
+            else:
+                own, names = (), ["input" if n == "self" else n for n in names]
+            signature = inspect.signature(replacement, follow_wrapped=False)
+            signature.bind(*own, **dict.fromkeys(names, 0))
+
+
+def _is_called_by_name(function, schema) -> bool:
+    """Whether Python's names of an overload's arguments are those of its schema."""
+    if any(part in schema.overload_name for part in ("out", "names", "tensors")):
+        return False
+    try:
+        inspect.signature(function)
+    except ValueError:  # a builtin
+        return function is not torch.as_tensor
+    return False
 
 
 def test_convolution_backward_without_the_sizes_of_a_bias():

@@ -25,6 +25,7 @@ VECTORS = {
     "logspace": lambda x: torch.logspace(0, 1, x.shape[0], 2.0),
     "hann": lambda x: torch.hann_window(x.shape[0]),
     "hann_symmetric": lambda x: torch.hann_window(x.shape[0], periodic=False),
+    "hann_by_name": lambda x: torch.hann_window(window_length=x.shape[0], periodic=True),
     "hamming": lambda x: torch.hamming_window(x.shape[0]),
     "blackman": lambda x: torch.blackman_window(x.shape[0]),
     "bartlett": lambda x: torch.bartlett_window(x.shape[0]),
@@ -85,6 +86,13 @@ IMAGES = {
     "adaptive": lambda x: F.adaptive_avg_pool1d(x, x.shape[-1] // 2),
     "unfold": lambda x: x.unfold(2, x.shape[-1] // 2, x.shape[-1] // 3),
     "padded_average": lambda x: F.avg_pool1d(x, x.shape[-1] // 2, padding=1),
+    "average_of_elements": lambda x: F.avg_pool1d(
+        x, x.shape[-1] // 2, 1, padding=1, count_include_pad=False
+    ),
+    "divided_sums": lambda x: F.avg_pool2d(
+        x[None], (1, x.shape[-1] // 2), stride=1, divisor_override=3
+    ),
+    "averages_by_place": lambda x: F.avg_pool1d(x, x.shape[-1] // 2, 2, 1, False, False),
     "padded_maximum": lambda x: F.max_pool1d(x, x.shape[-1] // 2, 2, 1),
     "maximum_of_a_length": lambda x: F.max_pool1d(x, 3, 2, padding=1, ceil_mode=True),
     "places_of_maxima": lambda x: F.max_pool1d(x, 2, return_indices=True),

@@ -2226,6 +2226,22 @@ MUTANTS = (
         ("tests/test_probe.py",),
     ),
     Mutant(
+        "A370",
+        "a mean of a symbolic window counts the padding",
+        "irees/frontends/torch/symbolic_windows.py",
+        "        if given.count_include_pad:\n",
+        "        if True:\n",
+        ("tests/frontends/test_torch_symbolic_counts.py",),
+    ),
+    Mutant(
+        "A371",
+        "a split by sections or indices is known by position alone",
+        "irees/frontends/torch/rewriting.py",
+        "return torch.tensor_split(input, *options, **named)",
+        "return torch.tensor_split(input, given)",
+        ("tests/frontends/test_torch_rewriting.py",),
+    ),
+    Mutant(
         "A400",
         "the text of a dynamic size is that of its symbol",
         "irees/frontends/torch/symbolic_text.py",

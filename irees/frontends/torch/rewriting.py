@@ -51,15 +51,15 @@ def gaussian_nll_loss(
     return {"none": lambda: loss, "mean": loss.mean, "sum": loss.sum}[reduction]()
 
 
-def one_hot(x: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Any, num_classes: int = -1) -> Any:
     """One-hot encoding with `num_classes` classes; by default up to the largest element."""
     count: Any = num_classes
     if type(num_classes) is int and num_classes == -1:
-        torch._assert_async((x >= 0).all(), "class values must not be negative")
-        count = (x.max() + 1).item()
+        torch._assert_async((input >= 0).all(), "class values must not be negative")
+        count = (input.max() + 1).item()
         torch._check(count >= 0)
-    classes = torch.arange(count, device=x.device)
-    return (x.unsqueeze(-1) == classes).long()
+    classes = torch.arange(count, device=input.device)
+    return (input.unsqueeze(-1) == classes).long()
 
 
 def unique_consecutive(
@@ -82,11 +82,13 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return input[torch.tensor(rows, dtype=torch.int64).reshape(-1, r)]
 
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
+def tensor_split(input: Any, *options: Any, **named: Any) -> Any:
     """x[:i0], x[i0:i1], ... x[in:] for indices that are a tensor"""
-    given = indices_or_sections
+    # PyTorch names the first option by its kind: sections, indices or a tensor.
+    given = options[0] if options else named.get("tensor_indices_or_sections")
     if not isinstance(given, torch.Tensor) or given.dim() != 1:
-        return torch.tensor_split(input, given, dim)
+        return torch.tensor_split(input, *options, **named)
+    dim = options[1] if len(options) > 1 else named.get("dim", 0)
     length = input.shape[dim]
     bounds = torch.where(given < 0, given + length, given).clamp(0, length)
     ends = torch.nn.functional.pad(bounds, (0, 1), value=length)
@@ -284,7 +286,7 @@ class Traceable(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         rewrite = _REWRITES.get(func)
-        if func in _COUNTED and any(map(_is_counted, args)):
+        if func in _COUNTED and any(map(_is_counted, (*args, *kwargs.values()))):
             rewrite = _COUNTED[func]
         rewrite = symbolic_counts.replacement(func, args, kwargs) or rewrite
         if rewrite is None or (func is functional.one_hot and _has_classes(*args, **kwargs)):
@@ -292,6 +294,6 @@ class Traceable(TorchFunctionMode):
         return rewrite(*args, **kwargs)
 
 
-def _has_classes(x: Any, num_classes: Any = -1) -> bool:
+def _has_classes(input: Any, num_classes: Any = -1) -> bool:
     """Whether the number of classes is a number that PyTorch takes."""
     return type(num_classes) is int and num_classes >= 0

@@ -27,11 +27,12 @@ from torch.utils._pytree import tree_leaves
 from .symbolic_windows import (
     adaptive_avg_pool1d,
     adaptive_max_pool,
+    avg_pool,
     im2col,
     is_symbolic,
     lp_pool,
+    max_pool,
     max_pool1d,
-    pool,
     stft,
     unfold,
 )
@@ -74,34 +75,38 @@ def _window(length: Any, periodic: bool, dtype: Any, scale: float, fn: Callable[
 
 
 def hamming_window(
-    length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+    window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
     dtype: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     """alpha - beta cos(2 pi i / (n - 1))"""
-    return _window(length, periodic, dtype, 2 * math.pi, lambda x: alpha - beta * x.cos())
+    return _window(window_length, periodic, dtype, 2 * math.pi, lambda x: alpha - beta * x.cos())
 
 
-def hann_window(length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any) -> Any:
+def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any) -> Any:
     """(1 - cos(2 pi i / (n - 1))) / 2"""
-    return hamming_window(length, periodic, 0.5, 0.5, dtype=dtype)
+    return hamming_window(window_length, periodic, 0.5, 0.5, dtype=dtype)
 
 
-def blackman_window(length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any) -> Any:
+def blackman_window(
+    window_length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any
+) -> Any:
     """0.42 - cos(2 pi i / (n - 1)) / 2 + 0.08 cos(4 pi i / (n - 1))"""
 
     def fn(x: Any) -> Any:
         return (x * 4).cos() * 0.08 - (x * 2).cos() * 0.5 + 0.42
 
-    return _window(length, periodic, dtype, math.pi, fn)
+    return _window(window_length, periodic, dtype, math.pi, fn)
 
 
-def bartlett_window(length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any) -> Any:
+def bartlett_window(
+    window_length: Any, periodic: bool = True, *, dtype: Any = None, **_: Any
+) -> Any:
     """1 - |2 i / (n - 1) - 1|"""
-    return _window(length, periodic, dtype, 2.0, lambda x: torch.where(x <= 1, x, 2 - x))
+    return _window(window_length, periodic, dtype, 2.0, lambda x: torch.where(x <= 1, x, 2 - x))
 
 
 def kaiser_window(
-    length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, **_: Any
+    window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, **_: Any
 ) -> Any:
     """i0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / i0(beta)"""
     kind, wide = _floats(dtype)
@@ -110,7 +115,7 @@ def kaiser_window(
     def fn(x: Any) -> Any:
         return torch.i0(beta * (1 - (x - 1).square()).sqrt()) / norm
 
-    return _window(length, periodic, kind, 2.0, fn)
+    return _window(window_length, periodic, kind, 2.0, fn)
 
 
 def _triangle(keeps: Callable[[Any, int], Any]) -> Callable[..., Any]:
@@ -297,13 +302,13 @@ OF_COUNTS: dict[Any, Callable[..., Any]] = {
     torch.take_along_dim: take_along_dim, torch.Tensor.take_along_dim: take_along_dim,
     torch.linalg.multi_dot: multi_dot, torch.stft: stft, torch.Tensor.stft: stft,
     functional.unfold: im2col,
-    functional.avg_pool1d: pool(1, torch.mean, 0.0, functional.avg_pool1d),
-    functional.avg_pool2d: pool(2, torch.mean, 0.0, functional.avg_pool2d),
-    functional.avg_pool3d: pool(3, torch.mean, 0.0, functional.avg_pool3d),
+    functional.avg_pool1d: avg_pool(1, functional.avg_pool1d),
+    functional.avg_pool2d: avg_pool(2, functional.avg_pool2d),
+    functional.avg_pool3d: avg_pool(3, functional.avg_pool3d),
     functional.max_pool1d: max_pool1d, torch.max_pool1d: max_pool1d,
-    functional.max_pool2d: pool(2, torch.amax, -math.inf, functional.max_pool2d),
-    functional.max_pool3d: pool(3, torch.amax, -math.inf, functional.max_pool3d),
-    torch.max_pool2d: pool(2, torch.amax, -math.inf, torch.max_pool2d),
+    functional.max_pool2d: max_pool(2, functional.max_pool2d),
+    functional.max_pool3d: max_pool(3, functional.max_pool3d),
+    torch.max_pool2d: max_pool(2, torch.max_pool2d),
     functional.lp_pool1d: lp_pool(1, functional.lp_pool1d),
     functional.lp_pool2d: lp_pool(2, functional.lp_pool2d),
     functional.lp_pool3d: lp_pool(3, functional.lp_pool3d),

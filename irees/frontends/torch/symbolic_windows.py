@@ -7,6 +7,7 @@ Windows, poolings and spectra with symbolic counts, from operators that take sym
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,19 +50,62 @@ def _windows(input: Any, kernel: Any, stride: Any, rank: int) -> Any:
     return input
 
 
-def pool(rank: int, reduce: Callable[..., Any], fill: float, original: Any) -> Callable[..., Any]:
-    """A pooling with symbolic windows; `original` takes dilation, ceil mode and the like."""
+def _padded_windows(
+    input: Any, kernel: Any, stride: Any, padding: Any, fill: float, rank: int
+) -> Any:
+    """The windows of the last `rank` dims with `padding` elements `fill` on both sides."""
+    amounts = [amount for each in reversed(_spread(padding, rank)) for amount in (each, each)]
+    padded = functional.pad(input, amounts, value=fill) if any(amounts) else input
+    return _windows(padded, kernel, stride, rank)
+
+
+def max_pool(rank: int, original: Any) -> Callable[..., Any]:
+    """The largest element of each symbolic window; `original` takes dilation and the like."""
 
     @functools.wraps(original)
     def pooled(
         input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, *rest: Any, **named: Any
     ) -> Any:
         plain = {"dilation": 1, "ceil_mode": False, "return_indices": False}
-        if rest or any(value != plain.get(name, value) for name, value in named.items()):
+        if rest or any(value != plain[name] for name, value in named.items()):
             return original(input, kernel_size, stride, padding, *rest, **named)
-        amounts = [amount for each in reversed(_spread(padding, rank)) for amount in (each, each)]
-        padded = functional.pad(input, amounts, value=fill) if any(amounts) else input
-        return reduce(_windows(padded, kernel_size, stride, rank), list(range(-rank, 0)))
+        windows = _padded_windows(input, kernel_size, stride, padding, -math.inf, rank)
+        return windows.amax(list(range(-rank, 0)))
+
+    return pooled
+
+
+@dataclass(frozen=True)
+class MeanOptions:
+    """The options of `avg_pool`, in PyTorch's order."""
+
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: Any = None
+
+
+def avg_pool(rank: int, original: Any) -> Callable[..., Any]:
+    """The mean of each symbolic window, or its sum over a divisor"""
+    dims = list(range(-rank, 0))
+
+    @functools.wraps(original)
+    def pooled(input: Any, *options: Any, **named: Any) -> Any:
+        given = MeanOptions(*options, **named)
+        if given.ceil_mode:
+            return original(input, *options, **named)
+
+        def windows_of(x: Any) -> Any:
+            return _padded_windows(x, given.kernel_size, given.stride, given.padding, 0.0, rank)
+
+        windows = windows_of(input)
+        if given.divisor_override is not None:
+            return windows.sum(dims) / given.divisor_override
+        if given.count_include_pad:
+            return windows.mean(dims)
+        return windows.sum(dims) / windows_of(torch.ones_like(input)).sum(dims)
 
     return pooled
 
@@ -71,7 +115,7 @@ def max_pool1d(input: Any, kernel_size: Any, *rest: Any, **named: Any) -> Any:
     names = ("stride", "padding", "dilation", "ceil_mode", "return_indices")
     given = {**dict(zip(names, rest)), **named}
     if is_symbolic(kernel_size, given.get("stride")):
-        return pool(1, torch.amax, -torch.inf, functional.max_pool1d)(input, kernel_size, **given)
+        return max_pool(1, functional.max_pool1d)(input, kernel_size, **given)
     flags = {name: given.pop(name) for name in names[3:] if name in given}
     given["stride"] = given.get("stride") or kernel_size
     outer = {"stride": 1, "padding": 0, "dilation": 1}
