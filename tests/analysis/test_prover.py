@@ -105,3 +105,24 @@ def test_products_with_a_difference_are_natural() -> None:
     prover.begin()
     assert prover.holds(size + 63)
     assert not prover.holds(size - 1)
+
+
+def test_a_temporary_is_inside_of_an_arena_of_many() -> None:
+    """Each goal is a sum of quotients, of which one is about the size of the temporary."""
+    space, number = Space(), Polynomial.number
+    prover = Prover(space)
+    numbers = Arithmetic(space, prover)
+    n, h, w = (space.fresh(name, 4, 2**15) for name in "nhw")
+    down, across = (numbers.floor(size - 1, number(2)) + 1 for size in (h, w))
+    rows, columns = (numbers.floor(size - 3, number(2)) + 1 for size in (h, w))
+    sizes = [
+        n * h * w * 16, n * 16, n * 32, n * down * across * 32, n * down * across * 64,
+        n * down * across * 256, h * 4, w * 4, h * 8, w * 8, n * h * w * 32,
+        n * (h + 2) * (w + 2) * 16, (down + 1) * 8, n * (down + 1) * (across + 3) * 32,
+        (across + 3) * 8, rows * 8, columns * 8, rows * 24, columns * 24, n * rows * columns * 144,
+    ]  # fmt: skip
+    padded = [numbers.floor(size + 63, number(64)) * 64 for size in sizes]
+    for at, size in enumerate(sizes):
+        steps = prover.steps
+        assert prover.prove(sum(padded[at:], number(0)) - size) is not None
+        assert prover.steps - steps <= QUICK

@@ -2242,6 +2242,14 @@ MUTANTS = (
         ("tests/frontends/test_torch_rewriting.py",),
     ),
     Mutant(
+        "A372",
+        "a long goal is not tried without what has nothing to do with it",
+        "irees/analysis/accesses/prover.py",
+        "        if len(goal.terms) < LONG:\n",
+        "        if True:\n",
+        ("tests/analysis/test_prover.py",),
+    ),
+    Mutant(
         "A400",
         "the text of a dynamic size is that of its symbol",
         "irees/frontends/torch/symbolic_text.py",

@@ -64,6 +64,9 @@ DEPTH = 50
 TERMS = 40
 """Largest number of monomials in a goal; larger goals fail unless `_drop` shortens them."""
 
+LONG = 12
+"""Smallest number of monomials of a goal that is first tried without unrelated monomials."""
+
 CHOICES = 3
 """Largest number of variables that `prove_by_choice` splits on, each by itself."""
 
@@ -181,7 +184,34 @@ class Prover:
                     found = self._search(goal, frozenset())
         return found
 
+    def _related(self, goal: Polynomial) -> Step | None:
+        """
+        Proves a long goal without its nonnegative monomials, but for those with a fact about a
+        negative monomial. The place of a temporary in an arena is such a goal:
+
+            64 q1 + ... + 64 q20 - 16 n m >= 0, of which one q has the fact 64 q >= 16 n m.
+        """
+        goal = goal.tightened()
+        if len(goal.terms) < LONG:
+            return None
+        terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
+        parts = [term for term in terms if self.space.is_nonnegative(term)]
+        negative = goal.terms.keys() - {m for term in parts for m in term.terms}
+        dropped = {}
+        for term in parts:
+            facts = [f for v in term.variables() for f in self.space.variables[v].facts]
+            if not any(negative & f.terms.keys() for f in facts):
+                dropped |= term.terms
+        if not dropped:
+            return None
+        more = Polynomial(dropped)
+        then = self._by_shares(goal - more)
+        return None if then is None else Step("drop", fact=more, then=(then,))
+
     def _quickly(self, goal: Polynomial) -> Step | None:
+        return self._related(goal) or self._by_shares(goal)
+
+    def _by_shares(self, goal: Polynomial) -> Step | None:
         """Searches with a step limit per fact (`QUICK`, `SHARE`)."""
         self._left, self._is_shared = QUICK, True
         found = self._search(goal, frozenset())
