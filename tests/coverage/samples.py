@@ -30,6 +30,9 @@ ORDERS = {"sort", "topk", "argsort", "msort", "kthvalue", "mode", "median", "nan
 FACTORS = {"svd", "linalg.svd", "linalg.eigh"}
 """Operators whose vectors are free in sign, phase and basis: what they multiply to is compared."""
 
+EIGEN = {"linalg.eig", "linalg.eigvals"}
+"""Operators whose values have no order, and whose vectors are free in phase."""
+
 RANDOM = {
     "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal",
     "rand_like", "randint", "randint_like", "randn", "randn_like", "uniform", "nn.functional.dropout",
@@ -112,6 +115,8 @@ class Case:
             return None
         if self.op.name in ORDERS:
             return self._compare_order(mine, theirs)
+        if self.op.name in EIGEN:
+            return self._compare_eigen(mine, theirs)
         if self.op.name in FACTORS and len(theirs) > 1 and any(t.any() for t in theirs[::2]):
             return self._compare_factors(mine, theirs)
         wide: list[torch.Tensor] | None = None
@@ -161,6 +166,21 @@ class Case:
             if (why := self._differ(mine[i], theirs[i])) is not None:
                 return f"result {i}: {why}"
         return None
+
+    def _compare_eigen(self, mine: list[torch.Tensor], theirs: list[torch.Tensor]) -> str | None:
+        x = self.sample.input.to(torch.complex128)
+        if not x.numel():
+            return None
+        values, wanted = (t[0].to(torch.complex128) for t in (mine, theirs))
+        allowed = 20 * x.shape[-1] * torch.finfo(self.dtype).eps
+        scale = x.abs().max().clamp(min=1e-30)
+        far = (values.unsqueeze(-1) - wanted.unsqueeze(-2)).abs()
+        error = torch.stack([far.amin(-1), far.amin(-2)]).max() / scale
+        if len(mine) > 1:
+            vectors = mine[1].to(torch.complex128)
+            rest = (x @ vectors - vectors * values.unsqueeze(-2)).abs().max() / scale
+            error = torch.stack([error, rest, (vectors.norm(dim=-2) - 1).abs().max()]).max()
+        return None if error <= allowed else f"values or vectors are off by {error.item()}"
 
     def _compare_factors(self, mine: list[torch.Tensor], theirs: list[torch.Tensor]) -> str | None:
         x = self.sample.input.to(torch.complex128)

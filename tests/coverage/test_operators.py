@@ -17,7 +17,6 @@ pytest.importorskip("expecttest", reason="the database needs expecttest: make te
 
 HERE = Path(__file__).parent
 NOT_LOWERED = {
-    "linalg.eig", "linalg.eigvals",
     "linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve",
     "chalf",  # complex32
     "tensor_split",  # by a tensor: PyTorch exports sizes that depend on data no further

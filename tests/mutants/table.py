@@ -2250,6 +2250,22 @@ MUTANTS = (
         ("tests/analysis/test_prover.py",),
     ),
     Mutant(
+        "A373",
+        "a reflection of what is rounded to 0 is not unitary",
+        "irees/frontends/builder/schur.py",
+        "is_tiny = total < tiny",
+        "is_tiny = total == 0",
+        ("tests/frontends/test_torch_eigenvalues.py",),
+    ),
+    Mutant(
+        "A374",
+        "elements of eigenvectors overflow",
+        "irees/frontends/builder/schur.py",
+        "new.abs().maximum(1.0)",
+        "new.abs().minimum(1.0).maximum(1.0)",
+        ("tests/frontends/test_torch_eigenvalues.py",),
+    ),
+    Mutant(
         "A400",
         "the text of a dynamic size is that of its symbol",
         "irees/frontends/torch/symbolic_text.py",

@@ -194,9 +194,7 @@ class Prover:
         goal = goal.tightened()
         if len(goal.terms) < LONG:
             return None
-        terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
-        parts = [term for term in terms if self.space.is_nonnegative(term)]
-        negative = goal.terms.keys() - {m for term in parts for m in term.terms}
+        parts, negative = self._by_sign(goal)
         dropped = {}
         for term in parts:
             facts = [f for v in term.variables() for f in self.space.variables[v].facts]
@@ -207,6 +205,12 @@ class Prover:
         more = Polynomial(dropped)
         then = self._by_shares(goal - more)
         return None if then is None else Step("drop", fact=more, then=(then,))
+
+    def _by_sign(self, goal: Polynomial) -> tuple[list[Polynomial], set[tuple[int, ...]]]:
+        """Returns the terms that are nonnegative by their intervals, and the other monomials."""
+        terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
+        parts = [term for term in terms if self.space.is_nonnegative(term)]
+        return parts, goal.terms.keys() - {m for term in parts for m in term.terms}
 
     def _quickly(self, goal: Polynomial) -> Step | None:
         return self._related(goal) or self._by_shares(goal)
@@ -396,9 +400,8 @@ class Prover:
 
         Keeps the monomials with a fact that relates them to a negative monomial.
         """
-        terms = [Polynomial({monomial: factor}) for monomial, factor in goal.terms.items()]
-        parts = [term for term in terms if self.space.is_nonnegative(term)]
-        negative = {v for term in terms if term not in parts for v in term.variables()}
+        parts, others = self._by_sign(goal)
+        negative = {v for monomial in others for v in monomial}
         dropped = {}
         for term in parts:
             facts = [f for v in term.variables() for f in self.space.variables[v].facts]

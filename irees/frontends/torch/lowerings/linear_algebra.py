@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...builder import Body, Scalar, Size, Tensor, eigen, householder, reductions, shapes
+from ...builder import Body, Scalar, Size, Tensor, eigen, householder, reductions, schur, shapes
 from ...builder import linear_algebra as la
 from ...builder.dtypes import BOOL, F64, INDEX
 from ..calls import Call, Operand, lowers
@@ -360,6 +360,31 @@ def eigh(call: Call, x: Tensor, triangle: str, compute_v: bool) -> tuple[Tensor,
     values, vectors = eigen.eigh(call.b, matrices, is_lower)
     values = _shaped(call, values, 0)
     return values, _shaped(call, vectors, 1) if compute_v else _empty(call, 1)
+
+
+def _finite(call: Call, x: Tensor) -> Tensor:
+    """A batch of complex matrices; aborts a run in which one has an element that is not finite."""
+    message = "torch.linalg.eig: input tensor should not contain infs or NaNs"
+    x = call.require(x, lambda v: v.isfinite(), message)
+    return call.b.cast(la.batched(call.b, x), x.dtype.complex)
+
+
+@lowers(aten.linalg_eig.default)
+def eig(call: Call, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of general matrices; no order of them is defined"""
+    matrices = _finite(call, x)
+    if la.is_empty(matrices.shape[1]):
+        return _empty(call, 0), _empty(call, 1)
+    return _results(call, *schur.eig(call.b, matrices))
+
+
+@lowers(aten.linalg_eigvals.default, aten._linalg_eigvals.default)
+def eigvals(call: Call, x: Tensor) -> Tensor:
+    """Eigenvalues of general matrices"""
+    matrices = _finite(call, x)
+    if la.is_empty(matrices.shape[1]):
+        return _empty(call, 0)
+    return _shaped(call, schur.schur(call.b, matrices)[0], 0)
 
 
 def _numbers(call: Call, x: Tensor) -> Tensor:
