@@ -319,3 +319,15 @@ def test_an_example_may_be_a_tensor_that_the_program_holds(name):
         lambda x: x.sum() + held, (held,), dynamic_shapes=({0: torch.export.Dim.AUTO},)
     )
     assert torch.equal(other(x[:2]), x[:2].sum() + held)
+
+
+def test_graphs_of_fx_return_plain_lists_and_dicts():
+    class Several(torch.nn.Module):
+        def forward(self, x):
+            return {"y": x + 1, "rest": [x, (x * 2,)]}
+
+    traced = torch.fx.symbolic_trace(Several())
+    found = irees.compile(traced, (X,), target="reference")(X)
+    assert type(found) is dict
+    assert type(found["rest"]) is list
+    torch.testing.assert_close(found, traced(X))

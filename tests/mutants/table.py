@@ -2266,6 +2266,14 @@ MUTANTS = (
         ("tests/frontends/test_torch_eigenvalues.py",),
     ),
     Mutant(
+        "A375",
+        "a traced module returns an immutable dict",
+        "irees/frontends/torch/trees.py",
+        "    if kind in (dict, immutable_dict):\n",
+        "    if kind is dict:\n",
+        ("tests/frontends/test_torch_signature.py",),
+    ),
+    Mutant(
         "A400",
         "the text of a dynamic size is that of its symbol",
         "irees/frontends/torch/symbolic_text.py",

@@ -14,13 +14,15 @@ import sys
 from typing import Any
 
 import torch
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
 from irees.errors import UnsupportedError
 from irees.runtime.objects import put_together, take_apart
 from irees.runtime.trees import LEAF, Tree, class_path, import_class
 
-_PLAIN = {tuple: "tuple", list: "list", dict: "dict"}
+_PLAIN = {tuple: "tuple", list: "list", immutable_list: "list"}
+"""A traced module has immutable lists and dicts in its graph, and returns plain ones."""
 _KEYED = {"OrderedDict": "ordered_dict", "defaultdict": "defaultdict"}
 
 
@@ -30,7 +32,7 @@ def tree_of_spec(spec: Any) -> Tree:
         return LEAF
     kind, context = spec.type, spec.context
     children = [tree_of_spec(child) for child in spec.children()]
-    if kind is dict:
+    if kind in (dict, immutable_dict):
         return {"kind": "dict", "keys": list(context), "children": children}
     if kind is torch.Size:
         return {"kind": "tuple", "class": class_path(kind), "children": children}
