@@ -13,6 +13,11 @@ SCHEMAS = {
     "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "roi_align": "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, "
     "SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+    "roi_pool": "roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, "
+    "SymInt pooled_width) -> (Tensor, Tensor)",
+    "deform_conv2d": "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, "
+    "Tensor bias, SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, "
+    "SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor",
 }
 
 
@@ -68,6 +73,54 @@ def roi_align(image, boxes, scale, rows, columns, samples, aligned):
     return torch.tensor(out, dtype=image.dtype).reshape(-1, image.shape[1], rows, columns)
 
 
+def roi_pool(image, boxes, scale, rows, columns):
+    """The largest element of each bin and its index, bin by bin."""
+    height, width = image.shape[2:]
+    out = image.new_zeros(len(boxes), image.shape[1], rows, columns)
+    places = torch.full(out.shape, -1, dtype=torch.int32)
+    for k, (batch, *corners) in enumerate(boxes.tolist()):
+        x1, y1, x2, y2 = (int(np.floor(corner * scale + 0.5)) for corner in corners)
+        for c, i, j in np.ndindex(*out.shape[1:]):
+            bins = []
+            for at, low, high, count, size in (
+                (i, y1, y2, rows, height),
+                (j, x1, x2, columns, width),
+            ):
+                step = np.float32(max(high - low + 1, 1)) / np.float32(count)
+                ends = int(np.floor(at * step)) + low, int(np.ceil((at + 1) * step)) + low
+                bins.append([min(max(end, 0), size) for end in ends])
+            (top, below), (left, right) = bins
+            if below > top and right > left:
+                found = image[int(batch), c, top:below, left:right]
+                row, column = divmod(int(found.argmax()), right - left)
+                out[k, c, i, j] = found.max()
+                places[k, c, i, j] = (top + row) * width + left + column
+    return out, places
+
+
+def deform_conv2d(image, weight, offset, mask, bias, *settings):
+    """A convolution of samples, element by element."""
+    down, across, top, left, row_step, column_step, groups, parts, has_mask = settings
+    batch, channels, rows, columns = image.shape
+    height, width = weight.shape[2:]
+    padded = torch.nn.functional.pad(image, (1, 1, 1, 1))
+    found = image.new_zeros(batch, channels, height, width, *offset.shape[2:])
+    for n, c, i, j, y, x in np.ndindex(*found.shape):
+        tap = c * parts // channels * height * width + i * width + j
+        shift = offset[n, 2 * tap : 2 * tap + 2, y, x].tolist()
+        at = (
+            y * down - top + i * row_step + shift[0],
+            x * across - left + j * column_step + shift[1],
+        )
+        if -1 < at[0] < rows and -1 < at[1] < columns:
+            value = sample(padded[n, c].numpy(), at[0] + 1, at[1] + 1)
+            found[n, c, i, j, y, x] = float(value) * (mask[n, tap, y, x] if has_mask else 1)
+    found = found.reshape(batch, groups, channels // groups, height, width, *offset.shape[2:])
+    kernel = weight.reshape(groups, -1, *weight.shape[1:])
+    result = torch.einsum("ngcijyx,gocij->ngoyx", found, kernel).flatten(1, 2)
+    return result + bias[:, None, None]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def operators():
     """Defines what torchvision has not defined."""
@@ -84,6 +137,21 @@ def operators():
         torch.library.register_fake(
             "torchvision::roi_align",
             lambda x, b, scale, h, w, n, aligned: x.new_empty(b.shape[0], x.shape[1], h, w),
+        )
+    if not hasattr(torch.ops.torchvision, "roi_pool"):
+        library.define(SCHEMAS["roi_pool"])
+        torch.library.register_fake(
+            "torchvision::roi_pool",
+            lambda x, b, scale, h, w: (
+                x.new_empty(b.shape[0], x.shape[1], h, w),
+                x.new_empty(b.shape[0], x.shape[1], h, w, dtype=torch.int32),
+            ),
+        )
+    if not hasattr(torch.ops.torchvision, "deform_conv2d"):
+        library.define(SCHEMAS["deform_conv2d"])
+        torch.library.register_fake(
+            "torchvision::deform_conv2d",
+            lambda x, w, offset, *rest: x.new_empty(x.shape[0], w.shape[0], *offset.shape[2:]),
         )
     yield
     library._destroy()
@@ -125,3 +193,41 @@ def test_roi_align(arguments, target):
     )
     want = roi_align(image, boxes, *arguments)
     torch.testing.assert_close(torch.as_tensor(run(image, boxes)), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("arguments", [(1.0, 3, 2), (0.5, 2, 2), (1.3, 4, 5)])
+def test_roi_pool(arguments, target):
+    """Corners may be outside of the image, and bins empty."""
+    image = torch.randn(2, 3, 14, 17)
+    boxes = torch.cat([torch.arange(7)[:, None] % 2, boxes_of(7) - 2], 1)
+    boxes[6, 1:] += 30
+    run = irees.compile(
+        lambda x, b: torch.ops.torchvision.roi_pool(x, b, *arguments),
+        (image, boxes),
+        target=target,
+        dynamic_shapes=({}, {0: torch.export.Dim.DYNAMIC}),
+    )
+    for given in (boxes, boxes[:3].contiguous()):
+        torch.testing.assert_close(tuple(run(image, given)), roi_pool(image, given, *arguments))
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize(
+    "settings", [(1, 1, 1, 1, 1, 1, 1, 1, True), (2, 1, 0, 1, 1, 2, 2, 2, False)]
+)
+def test_deform_conv2d(settings, target):
+    """Offsets lead out of the image; groups of weights and of offsets; with a mask and without."""
+    torch.manual_seed(1)
+    down, across, top, left, row_step, column_step, groups, parts, _ = settings
+    image, weight = torch.randn(2, 4, 6, 5), torch.randn(6, 4 // groups, 3, 2)
+    rows = (6 + 2 * top - 2 * row_step - 1) // down + 1
+    columns = (5 + 2 * left - column_step - 1) // across + 1
+    offset = torch.randn(2, 12 * parts, rows, columns) * 2
+    mask = torch.rand(2, 6 * parts, rows, columns)
+    given = image, weight, offset, mask, torch.randn(6)
+    run = irees.compile(
+        lambda *given: torch.ops.torchvision.deform_conv2d(*given, *settings), given, target=target
+    )
+    want = deform_conv2d(*given, *settings)
+    torch.testing.assert_close(torch.as_tensor(run(*given)), want, rtol=1e-4, atol=1e-4)

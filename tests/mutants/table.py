@@ -2274,6 +2274,22 @@ MUTANTS = (
         ("tests/frontends/test_torch_signature.py",),
     ),
     Mutant(
+        "A376",
+        "a corner of a box is rounded to an even element",
+        "irees/frontends/torch/lowerings/vision.py",
+        "return (v.abs() + 0.5).floor().copysign(v)",
+        "return v.round()",
+        ("tests/frontends/test_torch_vision.py",),
+    ),
+    Mutant(
+        "A377",
+        "a group of offsets is that of another channel",
+        "irees/frontends/torch/lowerings/vision.py",
+        "part = c.floordiv(channels // parts)",
+        "part = c.rem(parts)",
+        ("tests/frontends/test_torch_vision.py",),
+    ),
+    Mutant(
         "A400",
         "the text of a dynamic size is that of its symbol",
         "irees/frontends/torch/symbolic_text.py",

@@ -1,11 +1,13 @@
-"""torchvision's operators on boxes."""
+"""torchvision's operators on boxes, and convolutions with windows that are data."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...builder import Body, Scalar, Size, Tensor, indexing, ordering, shapes
-from ...builder.dtypes import BOOL, I64, INDEX
+from ...builder.contractions import contract
+from ...builder.core import projection
+from ...builder.dtypes import BOOL, I32, I64, INDEX
 from ...builder.loops import for_, scalar_for
 from ..calls import Call, NotLowered, lowers_named
 
@@ -124,3 +126,124 @@ def _bilinear(s: Body, image: Tensor, plane: Any, at: tuple[Scalar, Scalar]) -> 
     )
     mixed = upper * rest[0] + lower * weight[0]
     return (inside[0] & inside[1]).where(mixed, 0.0)
+
+
+def _nearest(v: Scalar) -> Scalar:
+    """The nearest integer; of two, the one that is farther from 0."""
+    return (v.abs() + 0.5).floor().copysign(v)
+
+
+@lowers_named("torchvision::roi_pool")
+def roi_pool(
+    call: Call, image: Tensor, boxes: Tensor, scale: float, rows: Size, columns: Size
+) -> tuple[Tensor, Tensor]:
+    """
+    The largest element of an image [n, c, h, w] in each bin of each box, and its index in the plane
+    (i32); 0 and -1 for an empty bin. Boxes are rows (image, x1, y1, x2, y2), whose scaled corners
+    are rounded to elements.
+    """
+    if not image.dtype.kind == "float" or image.dtype != boxes.dtype:
+        raise NotLowered
+    kind, sizes = boxes.dtype, image.shape[2:]
+
+    def side(s: Body, k: Scalar, at: Scalar, first: int, count: Size) -> tuple[Scalar, Scalar]:
+        """The first element of a bin, and the one behind its last."""
+        begin, end = (_nearest(s.extract(boxes, [k, n]) * scale) for n in (first, first + 2))
+        bin_size = (end - begin + 1.0).maximum(1.0) / s.as_index(count).to(kind)
+        limit = s.as_index(sizes[0 if first == 2 else 1]).to(kind)
+        low = (at.to(kind) * bin_size).floor() + begin
+        high = ((at + 1).to(kind) * bin_size).ceil() + begin
+        low, high = (v.maximum(0.0).minimum(limit) for v in (low, high))
+        return low.to(INDEX), high.to(INDEX)
+
+    def bin_of(s: Body, k: Scalar, c: Scalar, i: Scalar, j: Scalar) -> list[Scalar]:
+        batch = s.extract(boxes, [k, 0]).to(INDEX)
+        (top, below), (left, right) = side(s, k, i, 2, rows), side(s, k, j, 1, columns)
+        is_empty = (below <= top) | (right <= left)
+        start = is_empty.where(s.number(0, kind), s.number(_LOWEST[kind.bits], kind))
+
+        def row(y: Scalar, most: Scalar, place: Scalar) -> list[Scalar]:
+            def element(x: Scalar, most: Scalar, place: Scalar) -> list[Scalar]:
+                of = x.body
+                at = [of.scalar(v.value) for v in (batch, c, y)]
+                value = of.extract(image, [*at, x])
+                is_more = value > most
+                here = (at[2] * of.as_index(sizes[1]) + x).to(I32)
+                return [is_more.where(value, most), is_more.where(here, place)]
+
+            bounds = [y.body.scalar(v.value) for v in (left, right)]
+            return scalar_for(y.body, *bounds, [most, place], element)
+
+        return scalar_for(s, top, below, [start, s.number(-1, I32)], row)
+
+    b, shape = call.b, call.shape()
+    inits, maps = [b.empty(kind, shape), b.empty(I32, shape)], [projection(4, (0, 1, 2, 3))] * 2
+
+    def body(s: Body, *_: Scalar) -> tuple[Scalar, ...]:
+        return tuple(bin_of(s, *(s.index(n) for n in range(4))))
+
+    largest, places = b.structured([], inits, maps, [False] * 4, body)
+    return largest, places
+
+
+_LOWEST = {16: -65504.0, 32: -3.4028234663852886e38, 64: -1.7976931348623157e308}
+"""The lowest number of a float of so many bits, with which PyTorch's maximum begins."""
+
+
+@lowers_named("torchvision::deform_conv2d")
+def deform_conv2d(
+    call: Call, image: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, *settings: Any
+) -> Tensor:
+    """
+    A convolution whose windows have elements at places of their own: sum over c, i, j of weight[o,
+    c, i, j] mask[n, g, i, j, y, x] image[n, c, place + offset[n, g, i, j, :, y, x]], in which g is
+    the group of c, and an image between its elements is bilinear. `settings` are the bias, strides,
+    paddings and dilations, the groups of weights and of offsets, and whether there is a mask.
+    """
+    bias, *numbers, has_mask = settings
+    down, across, top, left, row_step, column_step, groups, parts = numbers
+    b, (batch, channels) = call.b, image.shape[:2]
+    outputs, _, height, width = call.static(weight.shape, "kernel")
+    (channels,) = call.static([channels], "number of channels")
+    rows, columns = call.shape()[2:]
+    kind, taps = image.dtype, height * width
+    if kind.bits < 32:
+        raise NotLowered
+
+    def column(s: Body, n: Scalar, c: Scalar, tap: Scalar, y: Scalar, x: Scalar) -> Scalar:
+        part = c.floordiv(channels // parts)
+        i, j, at = tap.floordiv(width), tap.rem(width), part * taps + tap
+        shifts = [s.extract(offset, [n, at * 2 + k, y, x]) for k in (0, 1)]
+        bases = [y * down + i * row_step - top, x * across + j * column_step - left]
+        places = [p.to(I64).to(kind) + shift for p, shift in zip(bases, shifts, strict=True)]
+        value = _between(s, image, (n, c), places)
+        return value * s.extract(mask, [n, at, y, x]) if has_mask else value
+
+    found = b.from_function(column, [batch, channels, taps, rows, columns], kind)
+    depth, count = channels // groups * taps, b.mul(rows, columns)
+    found = shapes.reshape(b, found, [batch, groups, depth, count])
+    kernel = shapes.reshape(b, weight, [groups, outputs // groups, depth])
+    result = shapes.reshape(b, contract(b, "ngkp,gok->ngop", found, kernel), call.shape())
+    return b.map(lambda v, w: v + w, result, shapes.reshape(b, bias, [outputs, 1, 1]))
+
+
+def _between(s: Body, image: Tensor, plane: Any, at: Any) -> Scalar:
+    """A bilinear sample of an image that is 0 outside."""
+    kind = image.dtype
+    sizes = [s.as_index(size).to(kind) for size in image.shape[2:]]
+    inside = s.number(True, BOOL)
+    corners: list[list[tuple[Scalar, Scalar, Scalar]]] = []
+    for place, size in zip(at, sizes, strict=True):
+        inside = inside & (place > -1.0) & (place < size)
+        low = place.floor()
+        near = place - low
+        corners.append([])
+        for corner, weight in ((low, 1.0 - near), (low + 1.0, near)):
+            is_inside = (corner >= 0.0) & (corner < size)
+            corners[-1].append((is_inside, is_inside.where(corner, 0.0).to(INDEX), weight))
+    total = s.number(0, kind)
+    for is_row, y, row_weight in corners[0]:
+        for is_column, x, weight in corners[1]:
+            value = s.extract(image, [*plane, y, x]) * (row_weight * weight)
+            total = total + (is_row & is_column).where(value, 0.0)
+    return inside.where(total, 0.0)
