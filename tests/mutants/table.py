@@ -2515,6 +2515,8 @@ MUTANTS = (
         "return count > 1 and strides_of(kind)[-2:] == [count, 1]",
         "return count > 1",
         ("filecheck/transforms/codegen/cpu/join_contiguous_loops.mlir",),
+    ),
+    Mutant(
         "A380",
         "windows that fit are padded where a size is dynamic",
         "irees/frontends/builder/windows.py",
