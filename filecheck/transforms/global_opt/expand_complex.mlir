@@ -143,6 +143,20 @@ func.func @carried(%x: tensor<8xcomplex<f32>>, %a: index, %b: index) -> tensor<8
   return %r : tensor<8xcomplex<f32>>
 }
 
+// The parts of a number from outside of the body are taken inside.
+// CHECK-LABEL: func.func @scaled
+// CHECK:         linalg.generic
+// CHECK:           complex.re %s : complex<f32>
+// CHECK:           complex.im %s : complex<f32>
+func.func @scaled(%x: tensor<8xcomplex<f32>>, %e: tensor<8xcomplex<f32>>, %s: complex<f32>) -> tensor<8xcomplex<f32>> {
+  %0 = linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%x : tensor<8xcomplex<f32>>) outs(%e : tensor<8xcomplex<f32>>) {
+  ^bb0(%v: complex<f32>, %o: complex<f32>):
+    %1 = complex.mul %v, %s : complex<f32>
+    linalg.yield %1 : complex<f32>
+  } -> tensor<8xcomplex<f32>>
+  return %0 : tensor<8xcomplex<f32>>
+}
+
 // Two views in a row are none.
 // CHECK-LABEL: func.func @views
 // CHECK-NEXT:    return %x

@@ -74,6 +74,10 @@ class Product:
     form: Form
 
 
+MULTIPLY_ADD_OPS = 3
+"""Ops of a body that multiplies, adds and yields."""
+
+
 def _loops(map_: AffineMap) -> list[int]:
     return [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
 
@@ -87,7 +91,7 @@ def product_of(op: linalg.GenericOp) -> Product | None:
         return None
     lhs, rhs, out = (_loops(m) for m in indexing)
     summed = {i for i, kind in enumerate(iterators(op)) if kind != "parallel"}
-    if not summed or not summed <= {*lhs} & {*rhs} or summed & {*out}:
+    if not summed or not out or not summed <= {*lhs} & {*rhs} or summed & {*out}:
         return None
     own = ({*lhs} - {*rhs}, {*rhs} - {*lhs})
     return _form(op, own, out[-1], (lhs[-1], rhs[-1])) if any(own) else None
@@ -119,7 +123,7 @@ def _multiplies(op: linalg.GenericOp) -> bool:
     terms = [v.owner for v in total.operands if v is not acc]
     if len(terms) != 1 or not isinstance(terms[0], complex.MulOp):
         return False
-    return {*terms[0].operands} == {a, b} and len(list(op.body.block.ops)) == len("*+;")
+    return {*terms[0].operands} == {a, b} and len(op.body.block.ops) == MULTIPLY_ADD_OPS
 
 
 def as_real(product: Product, b: TensorBuilder) -> SSAValue:

@@ -121,10 +121,17 @@ class Body:
     def _get(self, value: SSAValue, part: str) -> SSAValue:
         """Returns a part of a complex value."""
         if (value, part) not in self.known:
-            if not isinstance(value, OpResult):
-                raise Refused("an output is read by its other part")
-            self.known[value, part] = self._made(value.op, part)
+            inside = isinstance(value, OpResult) and value.op.parent is self.old
+            self.known[value, part] = (
+                self._made(value.op, part) if inside else self._given(value, part)
+            )
         return self.known[value, part]
+
+    def _given(self, value: SSAValue, part: str) -> SSAValue:
+        """Emits a part of a number from outside of the body."""
+        if part == EACH:
+            return self.choose(*(self._get(value, each) for each in (RE, IM)))
+        return self.at.op(complex.ReOp if part == RE else complex.ImOp, value)
 
     def _made(self, op: Operation, part: str) -> SSAValue:
         """Emits a part of the result of an op."""
@@ -158,8 +165,9 @@ class Body:
 
     def _measured(self, op: Operation) -> SSAValue:
         """Emits an op on complex numbers whose result is none."""
-        if op.name in ("complex.re", "complex.im"):
-            return self._get(op.operands[0], RE if op.name == "complex.re" else IM)
+        if op.name in READS:
+            (part,) = READS[op.name]
+            return self._get(op.operands[0], part)
         kind = op.operands[0].type
         assert isinstance(kind, ComplexType)
         parts = [[self._get(v, each) for v in op.operands] for each in (RE, IM)]

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from irees.dialects.irees import ViewPartsOp, shown_parts
+from irees.dialects.resources import is_splat
 from irees.transforms.utils.tensors import TensorBuilder
 
 
@@ -42,6 +43,6 @@ def _constant(op: arith.ConstantOp) -> arith.ConstantOp | None:
     assert isinstance(kind, TensorType)
     if isinstance(op.value, DenseResourceAttr):
         return arith.ConstantOp(DenseResourceAttr(op.value.resource_handle, kind))
-    if isinstance(op.value, DenseIntOrFPElementsAttr) and not op.value.is_splat():
+    if isinstance(op.value, DenseIntOrFPElementsAttr) and not is_splat(op.value):
         return arith.ConstantOp(DenseIntOrFPElementsAttr(kind, op.value.data))
     return None
