@@ -2584,7 +2584,7 @@ MUTANTS = (
         "A388",
         "blocks of the last rows overlap",
         "irees/transforms/codegen/cpu/lower_contractions/nest.py",
-        "                start = stop\n",
+        "            start = stop\n",
         "",
         ("tests/frontends/test_torch_dynamic_sizes.py",),
     ),

@@ -164,16 +164,16 @@ def to_int(op: Operation, wide: bool) -> SSAValue | None:
         if not f.double:
             f = Formula(op, element=f64)
             x = f.insert(arith.ExtFOp(x, f.kind(f64)))
-    has = F64 if f.double else F32
     number = f.select(f.is_nan(x), f.number(0.0), x)
     if not f.double and min(high, most) <= I32[1]:
         low, high = max(low, I32[0]), min(high, I32[1])
         return _resized(f, _to_i32(f, number, known, low, high), kind)
-    if high > has.small and most > has.small:
+    has = F64 if f.double else F32
+    if min(high, most) > has.small:
         return _resized(f, _large(f, has, number, low, high), kind)
-    low, high = max(low, -has.small), min(high, has.small)
+    low, high = max(low, -F64.small), min(high, F64.small)
     inside = number if low <= known[0] and known[1] <= high else f.clamp(number, low, high)
-    return _resized(f, _small(f, has, inside if whole else f.trunc(inside)), kind)
+    return _resized(f, _small(f, F64, inside if whole else f.trunc(inside)), kind)
 
 
 def _limits(op: Operation, kind: VectorType) -> tuple[int, int, int]:

@@ -35,7 +35,6 @@ from xdsl.ir import Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.traits import is_side_effect_free
 
 from irees.dialects.irees import ViewPartsOp
 from irees.dialects.irees_target import is_strict, target_of
@@ -47,6 +46,7 @@ from irees.transforms.global_opt.utils.complex_parts import holds_complex, is_co
 from irees.transforms.utils.reshapes import Refused
 from irees.transforms.utils.structured import element_type, generic, iterators, maps
 from irees.transforms.utils.tensors import TensorBuilder
+from irees.transforms.utils.unused_results import erase_dead_code
 
 NAME = "irees-expand-complex"
 
@@ -115,7 +115,7 @@ def holds_any(op: Operation) -> bool:
 
 
 class Uses:
-    """Which moves are written on pairs: those that are not only read by functions."""
+    """Finds moves that only ops read which stay on complex numbers."""
 
     def __init__(self) -> None:
         self.left: set[Operation] = set()
@@ -160,14 +160,6 @@ def rewrite(found: Sequence[Operation]) -> None:
         expand(op)
 
 
-def erase_unused(found: Sequence[Operation]) -> None:
-    """Erases those ops, in the order of a program, whose results have no uses."""
-    for op in reversed(found):
-        unused = bool(op.results) and not any(result.uses for result in op.results)
-        if unused and is_side_effect_free(op):
-            Rewriter.erase_op(op)
-
-
 @dataclass(frozen=True)
 class ExpandComplexPass(ModulePass):
     """Computes complex numbers as pairs of reals on CPUs."""
@@ -181,4 +173,6 @@ class ExpandComplexPass(ModulePass):
         for view in [o for o in op.walk() if isinstance(o, ViewPartsOp)]:
             if isinstance(view.source.owner, ViewPartsOp):
                 view.result.replace_all_uses_with(view.source.owner.source)
-        erase_unused([o for o in op.walk() if holds_any(o)])
+        blocks = dict.fromkeys(o.parent for o in op.walk() if holds_any(o))
+        for block in reversed([b for b in blocks if b is not None]):
+            erase_dead_code(block, Rewriter.erase_op)

@@ -319,25 +319,26 @@ class Nest:
                 first_b if panels.b is None else 0, starts_a, starts,
                 self.staging, part, ahead, corrections,
             )  # fmt: skip
-            size, block = count, plan.tiling.mr
-            main = at.whole(size, block)
+            main = at.whole(count, plan.tiling.mr)
             if not (isinstance(main, int) and main == 0):
-                close, i, b = for_loop(at, 0, main, block)
-                kernel.emit(i, block, b)
+                close, i, b = for_loop(at, 0, main, plan.tiling.mr)
+                kernel.emit(i, plan.tiling.mr, b)
                 close()
-            left = remainder(size, block)
-            if left == 0:
-                return
-            if isinstance(size, int):
-                kernel.emit(main, left, at)
-                return
-            start = main
-            for height in [left] if left else rest_rows(block):
-                last, rest = height in (left, 1), at.sub(size, start)
-                stop = size if last else at.add(start, at.whole(rest, height))
-                close, i, b = for_loop(at, start, stop, height)
-                kernel.emit(i, height, b)
-                close()
-                start = stop
+            self._last_rows(kernel, main, count, at)
 
         return inside
+
+    def _last_rows(self, kernel: Kernel, start: Size, size: Size, at: IndexBuilder) -> None:
+        """Emits the rows after the whole blocks: one block of a known number, else halves."""
+        left = remainder(size, self.plan.tiling.mr)
+        if left and isinstance(size, int):
+            kernel.emit(start, left, at)
+        if left == 0 or isinstance(size, int):
+            return
+        for height in [left] if left else rest_rows(self.plan.tiling.mr):
+            last, rest = height in (left, 1), at.sub(size, start)
+            stop = size if last else at.add(start, at.whole(rest, height))
+            close, i, b = for_loop(at, start, stop, height)
+            kernel.emit(i, height, b)
+            close()
+            start = stop
