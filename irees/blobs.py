@@ -89,11 +89,11 @@ class Blob:
             raise ParseError(
                 f"resource {self.key!r} must start with a 4-byte alignment, then whole bytes"
             )
-        return int.from_bytes(self._unhex(0, 8), "little")
+        return int.from_bytes(self._unhex(self._hex, 0, 8), "little")
 
-    def _unhex(self, start: int, stop: int | None) -> bytes:
+    def _unhex(self, text: Any, start: int, stop: int | None) -> bytes:
         try:
-            return binascii.unhexlify(self._hex[start:stop])
+            return binascii.unhexlify(text[start:stop])
         except (binascii.Error, ValueError) as error:
             raise ParseError(f"resource {self.key!r} is not hexadecimal") from error
 
@@ -120,13 +120,14 @@ class Blob:
 
     def payload(self) -> Any:
         """Returns the payload without caching it: each call decodes or computes it again."""
+        text = self._hex  # another thread may decode it, and drop the text
         if self._array is not None:
             return self._array.reshape(-1).view(np.uint8).data
         if self._data is not None:
             return self._data
         if self.recipe is None:
-            decoded = self._unhex(8, None)
-            release_pages(self._hex)
+            decoded = self._unhex(text, 8, None)
+            release_pages(text)
             return decoded
         room = np.empty(self.recipe.size, np.uint8)
         self.recipe.fill(room)
@@ -134,15 +135,16 @@ class Blob:
 
     def fill(self, room: np.ndarray) -> None:
         """Writes the payload to an array of `size` bytes."""
+        text = self._hex  # another thread may decode it, and drop the text
         if self._array is not None or self._data is not None:
             np.copyto(room, np.frombuffer(self.payload(), np.uint8))
         elif self.recipe is not None:
             self.recipe.fill(room)
         else:
-            for start in range(8, len(self._hex), PIECE):
-                piece = self._unhex(start, min(start + PIECE, len(self._hex)))
+            for start in range(8, len(text), PIECE):
+                piece = self._unhex(text, start, min(start + PIECE, len(text)))
                 room[start // 2 - 4 :][: len(piece)] = np.frombuffer(piece, np.uint8)
-            release_pages(self._hex)
+            release_pages(text)
 
     def raw(self) -> Any:
         """Returns data that identifies the payload: the hex text if it is not decoded yet."""
@@ -151,11 +153,12 @@ class Blob:
     @property
     def size(self) -> int:
         """Size in bytes, without decoding."""
+        text = self._hex  # another thread may decode it, and drop the text
         if self._array is not None:
             return self._array.nbytes
         if self._data is not None:
             return len(self._data)
-        return self.recipe.size if self.recipe is not None else (len(self._hex) - 8) // 2
+        return self.recipe.size if self.recipe is not None else (len(text) - 8) // 2
 
     def digest(self) -> str:
         """A hash of the bytes."""

@@ -198,6 +198,7 @@ def build(
     defines = ("IREES_EMULATED",) if target.kind == "cuda-emulated" else ()
     flags: dict[str, Any] = {"target": target, "fp": options.fp, "opt_level": options.opt_level}
     with LibraryCompiler(**flags, defines=defines) as compiler:
+        compiler.begin_runtime()
         texts = Texts(target, compiler)
         hooks = replace(hooks, ready=texts.ready)
         with collect() as remarks:

@@ -7,7 +7,6 @@ This module reads a cached program without importing xDSL; on a miss it uses `ir
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,7 +17,7 @@ from irees.frontends.mlir import open_source
 from irees.hooks import Announcement, Hooks, Listener
 from irees.limits import budgeted
 from irees.options import Keywords, Options
-from irees.program_cache import find, may_store, program_key, program_of, store
+from irees.program_cache import find, program_key, program_of, store
 from irees.runtime.origin import Origin
 from irees.runtime.program import Program
 from irees.target import Target
@@ -47,14 +46,8 @@ def compile_text(source: str | Path, options: Options, hooks: Hooks) -> Program:
     from irees.build import build_opened
 
     built = build_opened(opened, options)
-    if not may_store(built):
-        return program_of(built)
-    # Writing weights to the cache overlaps with copying them to aligned memory.
-    with ThreadPoolExecutor(1) as pool:
-        stored = pool.submit(store, key, built)
-        program = program_of(built)
-        stored.result()
-    return program
+    store(key, built)
+    return program_of(built)
 
 
 @fenced

@@ -129,7 +129,7 @@ def _own_bytes(built: Built) -> int:
 
 
 def store(key: str, built: Built) -> None:
-    """Stores a program, if `may_store` allows it."""
+    """Stores a program, if `may_store` allows it; its constants, which are large, in background."""
     if not may_store(built):
         return
     own = _own(built)
@@ -150,7 +150,7 @@ def store(key: str, built: Built) -> None:
     parts: list[bytes | memoryview] = [*head, _gap(sum(map(len, head)))]
     for array in own.values():
         parts += [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, _gap(array.nbytes)]
-    default_cache().put(key, *parts)
+    default_cache().put_later(key, *parts)
 
 
 def _gap(size: int) -> bytes:

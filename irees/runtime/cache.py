@@ -21,9 +21,11 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -37,6 +39,8 @@ _DIGEST_BYTES = 32
 _TRAILER_BYTES = _DIGEST_BYTES + len(_MAGIC)
 _PIECE = 4 << 20
 _PRUNE_EVERY = 256
+LATER_BYTES = 16 << 20
+"""Minimum size of an entry that `put_later` writes in the background, in bytes."""
 # Age at which the private file of a killed writer is deleted; no write takes that long.
 _ABANDONED_SECONDS = 3600
 
@@ -65,7 +69,7 @@ def key_of(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
-def digest_of(*parts: bytes | memoryview) -> bytes:
+def digest_of(*parts: bytes | memoryview, parallel: bool = True) -> bytes:
     """
     A 32-byte digest of the concatenated parts; the boundaries between them do not matter.
 
@@ -75,6 +79,8 @@ def digest_of(*parts: bytes | memoryview) -> bytes:
     pieces = list(_pieces(parts))
     if len(pieces) == 1:
         return _sha256(pieces[0])
+    if not parallel:
+        return _sha256([b"".join(map(_sha256, pieces))])
     with ThreadPoolExecutor() as pool:
         return _sha256([b"".join(pool.map(_sha256, pieces))])
 
@@ -111,11 +117,14 @@ class Cache:
     max_bytes: int = MAX_BYTES
     counts: Counts = field(default_factory=Counts)
     _writes: int = 0
+    _pending: dict[str, threading.Thread] = field(default_factory=dict)
+    """Key of an entry => the thread that writes it."""
 
     def get(self, key: str) -> memoryview | None:
         """
         Returns the content of an entry, aligned to a cache line; None if missing or damaged.
         """
+        self._wait(key)
         path = self._path(key)
         try:
             entry = _read_regular_file(path)
@@ -131,8 +140,38 @@ class Cache:
         _quietly(os.utime, path)
         return content
 
-    def put(self, key: str, *parts: bytes | memoryview) -> bool:
-        """Publishes the concatenated parts as an entry; returns False if it cannot be written."""
+    def put_later(self, key: str, *parts: bytes | memoryview) -> None:
+        """
+        Publishes an entry like `put`, but writes a large one in a thread of its own, one at a time.
+
+        The caller must not change the parts afterwards. This object waits for the thread where it
+        matters, and Python waits for it at exit.
+        """
+        self._wait(*self._pending)
+        if sum(memoryview(part).nbytes for part in parts) >= LATER_BYTES:
+            # Python may be shutting down when the thread hashes: no pool can be started then.
+            work = {"target": self.put, "args": (key, *parts), "kwargs": {"parallel": False}}
+            thread = threading.Thread(**work, name="irees-cache", daemon=False)
+            with suppress(RuntimeError):  # no thread can be started
+                thread.start()
+                self._pending[key] = thread
+                return
+        self.put(key, *parts)
+
+    def _wait(self, *keys: str) -> None:
+        """Waits until the entries of these keys are published."""
+        for key in keys:
+            thread = self._pending.get(key)
+            # A writer that prunes the cache does not wait for itself.
+            if thread is not None and thread is not threading.current_thread():
+                thread.join()
+                self._pending.pop(key, None)
+
+    def put(self, key: str, *parts: bytes | memoryview, parallel: bool = True) -> bool:
+        """
+        Publishes the concatenated parts as an entry, hashed by several threads if `parallel`;
+        returns False if it cannot be written.
+        """
         path = self._path(key)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,7 +181,7 @@ class Cache:
             return False
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.writelines((*parts, _seal(key, *parts)))
+                file.writelines((*parts, _seal(key, *parts, parallel=parallel)))
             os.replace(private, path)
         except OSError:
             self.counts.unwritten += 1
@@ -155,6 +194,7 @@ class Cache:
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
         """All published entries with their status."""
+        self._wait(*self._pending)
         for path in sorted(self.root.glob("[0-9a-f][0-9a-f]/*")):
             try:
                 status = path.lstat()
@@ -272,9 +312,9 @@ def _remove_if_owner(root: Path, pid: int) -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _seal(key: str, *parts: bytes | memoryview) -> bytes:
+def _seal(key: str, *parts: bytes | memoryview, parallel: bool = True) -> bytes:
     """The trailer of an entry."""
-    return digest_of(key.encode(), *parts) + _MAGIC
+    return digest_of(key.encode(), *parts, parallel=parallel) + _MAGIC
 
 
 def _unseal(key: str, entry: memoryview) -> memoryview | None:

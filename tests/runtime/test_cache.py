@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -117,7 +118,7 @@ def test_abandoned_files_go(store):
 
 
 def test_a_full_disk_is_no_error(store, monkeypatch):
-    def full(*_):
+    def full(*_, parallel):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(cache, "_seal", full)
@@ -194,3 +195,84 @@ def test_many_processes_and_kills(tmp_path):
         process.kill()
         process.wait()
     assert Cache(tmp_path).verify() == []
+
+
+def slow_write(monkeypatch, store):
+    """Lets the entry of the next `put_later` be written only after the returned event."""
+    begin = threading.Event()
+    put = store.put
+
+    def wait_and_put(key, *parts, **options):
+        assert begin.wait(60)
+        return put(key, *parts, **options)
+
+    monkeypatch.setattr(cache, "LATER_BYTES", 4)
+    monkeypatch.setattr(store, "put", wait_and_put)
+    return begin
+
+
+def test_a_reader_waits_for_the_entry_that_is_being_written(store, monkeypatch):
+    begin = slow_write(monkeypatch, store)
+    store.put_later(KEY, b"large ", b"content")
+    assert not store._path(KEY).exists()
+    threading.Timer(0.05, begin.set).start()
+    assert store.get(KEY) == b"large content"
+    store.put_later(key_of("other"), b"content")
+    assert store.stats()["entries"] == 2
+    assert store.verify() == []
+
+
+def test_a_small_entry_is_written_at_once(store, monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", lambda self: pytest.fail("a thread"))
+    store.put_later(KEY, b"content")
+    assert store._path(KEY).exists()
+
+
+def test_an_entry_is_written_at_once_if_no_thread_can_be_started(store, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(cache, "LATER_BYTES", 4)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    store.put_later(KEY, b"content")
+    assert store.get(KEY) == b"content"
+
+
+def test_a_background_writer_may_prune(tmp_path, monkeypatch):
+    """The writer that evicts entries does not wait for itself."""
+    monkeypatch.setattr(cache, "LATER_BYTES", 4)
+    store = Cache(tmp_path, max_bytes=0)
+    store.put_later(KEY, b"content")
+    assert store.get(KEY) is None
+    assert store.counts.unwritten == 0
+
+
+def test_background_problems_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "LATER_BYTES", 4)
+    (tmp_path / "file").write_bytes(b"")
+    store = Cache(tmp_path / "file")
+    store.put_later(KEY, b"content")
+    assert store.get(KEY) is None
+    assert store.counts.unwritten == 1
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["exit", "fork"])
+def test_python_waits_for_background_writers(tmp_path, forks):
+    """At exit; a forked child has no writer, and finds nothing instead of waiting forever."""
+    program = (
+        "import os, sys, time\nfrom pathlib import Path\n"
+        "from irees.runtime.cache import Cache, key_of\n"
+        "store = Cache(Path(sys.argv[1]))\n"
+        "put = store.put\n"
+        "store.put = lambda *a, **o: (time.sleep(0.3), put(*a, **o))\n"
+        "store.put_later(key_of('a'), bytes(20 << 20))\n"
+        "assert not store._path(key_of('a')).exists()\n"
+    )
+    if forks:
+        program += (
+            "if os.fork() == 0: os._exit(int(store.get(key_of('a')) is not None))\n"
+            "assert os.wait()[1] == 0\n"
+        )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, tmp_path], timeout=60)
+    assert done.returncode == 0
+    assert Cache(tmp_path).get(key_of("a")) == bytes(20 << 20)

@@ -133,6 +133,10 @@ class ProgramText:
         self.globals = [op for op in module.body.block.ops if isinstance(op, memref.GlobalOp)]
         for number, op in enumerate(self.globals):
             self.unit.constants[op.sym_name.data] = number
+        # Weights are packed while kernels are lowered and compiled: no pass changes them any more.
+        background = ThreadPoolExecutor(1)
+        self.constants = background.submit(held, self.globals)
+        background.shutdown(wait=False)
 
     def print_kernel(self, executable: ExecutableOp) -> dict[str, str]:
         """Prints the next executable, in module order; returns its texts by name."""
@@ -165,7 +169,7 @@ class ProgramText:
         """Returns the whole program. Call it after all kernels are printed."""
         top = self.module.body.block.ops
         public = [op for op in top if isinstance(op, func.FuncOp) and is_entry(op)]
-        constants = held(self.globals)
+        constants = self.constants.result()
         texts: dict[str, str] = {}
         for each in self.printed.values():
             texts |= each.texts
@@ -240,7 +244,9 @@ def held(globals_: Sequence[memref.GlobalOp]) -> dict[str, np.ndarray]:
     try:
         rooms = dict(zip(blobs, aligned_rooms([b.size for b in blobs.values()]), strict=True))
         with ThreadPoolExecutor(FILLERS) as pool:
-            for _ in pool.map(Blob.fill, blobs.values(), rooms.values()):
+            # The largest first: a copy without the interpreter lock delays no pass.
+            largest = sorted(blobs, key=lambda op: -blobs[op].size)
+            for _ in pool.map(lambda op: blobs[op].fill(rooms[op]), largest):
                 pass
     except (MemoryError, OSError):
         raise _too_large(sum(blob.size for blob in blobs.values()), next(iter(blobs))) from None

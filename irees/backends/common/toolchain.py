@@ -198,6 +198,10 @@ class LibraryCompiler:
     def __exit__(self, kind, error, trace) -> None:
         self.build.close(error)
 
+    def begin_runtime(self) -> None:
+        """Starts to compile the runtime library, which every program needs."""
+        self.build.pool.submit(runtime_library, self.store)
+
     def begin(self, name: str, text: str, language: Language = C) -> None:
         """Starts to compile a text that the library may need."""
         key, job = self._job(name, text, language)
