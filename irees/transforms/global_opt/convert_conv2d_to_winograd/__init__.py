@@ -64,7 +64,7 @@ from irees.transforms.global_opt.convert_conv2d_to_winograd.winograd_form import
     convolution_of,
     gain,
 )
-from irees.transforms.utils.constants import array_of, constant_of
+from irees.transforms.utils.constants import constant_of, derived_constant
 from irees.transforms.utils.shapes import reassociation_attr
 from irees.transforms.utils.structured import is_zero_fill, maps
 from irees.transforms.utils.tensors import TensorBuilder, is_static
@@ -131,24 +131,29 @@ def transform_filter(conv: Convolution, b: TensorBuilder) -> SSAValue:
     """g[i, j, rest] = G W G^T"""
     constant = conv.op.operands[conv.filter].owner
     assert isinstance(constant, arith.ConstantOp)
+    assert isinstance(constant.result.type, TensorType)
     exprs = maps(conv.op)[conv.filter].results
-    weights = array_of(constant)
-    assert isinstance(weights, np.ndarray)
     axes = [
         next(i for i, e in enumerate(exprs) if e == AffineExpr.dimension(a.tap))
         for a in (conv.height, conv.width)
     ]
     g = matrices(conv.outputs, TAPS).filter
-    window = np.moveaxis(weights, axes, (0, 1))
-    taps = window.reshape(TAPS, TAPS, prod(window.shape[2:]))
-    array = np.empty((len(g), len(g), taps.shape[2]), np.float32)
-    # Slices that fit in cache: all columns in f64 would take eight times the filter's memory.
-    for first in range(0, taps.shape[2], SLICE):
-        here = slice(first, first + SLICE)
-        half = _applied(g, taps[..., here].astype(np.float64))
-        array[..., here] = _applied(g, half.swapaxes(0, 1)).swapaxes(0, 1)
-    array = array.reshape(len(g), len(g), *window.shape[2:])
-    return b.insert(constant_of(array, TensorType(f32, array.shape))).results[0]
+
+    def make(sources: Sequence[np.ndarray], out: np.ndarray) -> None:
+        window = np.moveaxis(sources[0], axes, (0, 1))
+        taps = window.reshape(TAPS, TAPS, prod(window.shape[2:]))
+        array = out.reshape(len(g), len(g), taps.shape[2])
+        # Slices that fit in cache: all columns in f64 would take eight times the filter's memory.
+        for first in range(0, taps.shape[2], SLICE):
+            here = slice(first, first + SLICE)
+            half = _applied(g, taps[..., here].astype(np.float64))
+            array[..., here] = _applied(g, half.swapaxes(0, 1)).swapaxes(0, 1)
+
+    shape = constant.result.type.get_shape()
+    rest = [size for axis, size in enumerate(shape) if axis not in axes]
+    kind = TensorType(f32, [len(g), len(g), *rest])
+    name = f"F({conv.outputs}, {TAPS}) of the filter over {axes}"
+    return b.insert(derived_constant([constant], make, kind, "winograd", name)).results[0]
 
 
 def _applied(g: np.ndarray, taps: np.ndarray) -> np.ndarray:

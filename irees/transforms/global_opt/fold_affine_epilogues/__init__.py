@@ -47,7 +47,12 @@ from irees.transforms.global_opt.fold_affine_epilogues.channel_constants import 
     Step,
     chain_of,
 )
-from irees.transforms.utils.constants import array_of, constant_of, is_large_splat
+from irees.transforms.utils.constants import (
+    array_of,
+    constant_of,
+    derived_constant,
+    is_large_splat,
+)
 from irees.transforms.utils.structured import element_type, generic, is_zero_fill, iterators, maps
 from irees.transforms.utils.tensors import select_dims
 from irees.transforms.utils.unused_results import erase_dead_code, without_unused_inputs
@@ -88,10 +93,20 @@ def scaled(constant: arith.ConstantOp, dim: int, scale: np.ndarray) -> arith.Con
     kind, array = constant.result.type, array_of(constant)
     assert isinstance(kind, TensorType)
     assert isinstance(array, np.ndarray)
-    shape = [-1 if d == dim else 1 for d in range(array.ndim)]
+    factors = scale.astype(array.dtype)
+    others = tuple(d for d in range(array.ndim) if d != dim)
     with np.errstate(all="ignore"):
-        product = array * scale.astype(array.dtype).reshape(shape)
-    return constant_of(product, kind) if np.isfinite(product).all() else None
+        # Rounding is monotonic: the product of the largest element is the largest product.
+        largest = np.abs(array).max(axis=others, initial=0) * np.abs(factors)
+    if not np.isfinite(largest).all():
+        return None
+    factors = factors.reshape([-1 if d == dim else 1 for d in range(array.ndim)])
+    by = constant_of(factors, TensorType(kind.element_type, factors.shape))
+
+    def make(sources: Sequence[np.ndarray], out: np.ndarray) -> None:
+        np.multiply(*sources, out=out)
+
+    return derived_constant([constant, by], make, kind, "scaled")
 
 
 @dataclass(frozen=True)
