@@ -29,6 +29,10 @@ QUADRATIC = 1 << 13
 """Longer rows are not given to IREE, whose sort takes time that grows with their square."""
 
 
+class OtherProgramError(Exception):
+    """A contender runs a program with other effects than the one that was asked for."""
+
+
 class TooSlow(BaseException):
     """
     A contender that was not ready within its time. Not an Exception: compilers catch those, and
@@ -250,6 +254,11 @@ class Iree:
             context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, blob))
             main = context.modules.module["main"]
             arrays = [runtime.asdevicearray(config.device, x) for x in program.inputs]
+            main(*arrays)
+            # Updates of arguments in place save the copy that the program asks for.
+            pairs = zip(arrays, program.inputs, strict=True)
+            if any(a.to_host().tobytes() != x.tobytes() for a, x in pairs):
+                raise OtherProgramError("it changes its arguments, which the program does not")
             return lambda: main(*arrays)
 
         return at

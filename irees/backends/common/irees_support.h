@@ -29,7 +29,7 @@ IREES_DIVISION(int64_t, uint64_t, i64)
 
 /* Out of range saturates, NaN gives 0. */
 #define IREES_FROM_FLOAT(NAME, T, LO, HI, LIMIT) \
-  IREES_INLINE T NAME(double x) { return x != x ? 0 : x <= (double)(LO) ? (T)(LO) : x >= LIMIT ? (T)(HI) : (T)x; }
+  IREES_INLINE T NAME(double x) { return x > (double)(LO) && x < LIMIT ? (T)x : x != x ? 0 : x <= (double)(LO) ? (T)(LO) : (T)(HI); }
 IREES_FROM_FLOAT(irees_fptosi_i8, int8_t, INT8_MIN, INT8_MAX, 127.0)
 IREES_FROM_FLOAT(irees_fptosi_i16, int16_t, INT16_MIN, INT16_MAX, 32767.0)
 IREES_FROM_FLOAT(irees_fptosi_i32, int32_t, INT32_MIN, INT32_MAX, 2147483647.0)

@@ -11,6 +11,11 @@ per lane.
 | fptosi, fptoui of other vectors | the low bits of x + 1.5 * 2^23 or 2^52, in one or two parts |
 | extf, truncf between halves and f64 | through f32, rounded to odd |
 
+PyTorch casts what is out of range and NaN to the least integer, as x86 does; frontends write a
+select for it. Before the cast, the select needs lanes of floats only, and the cast no other clamp:
+
+    select (x < 2^63), (fptosi x), -2^63  =>  fptosi (select (x < 2^63), x, -2^63)
+
     %y = arith.fptosi %x : vector<8xf32> to vector<8xi8>
   =>
     %n = arith.select (isnan %x), 0.0, %x ; %c = clamp %n, -128.0, 127.0
@@ -24,6 +29,7 @@ from __future__ import annotations
 import math as python_math
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -38,9 +44,9 @@ from xdsl.dialects.builtin import (
     f64,
     i32,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from irees.dialects.irees_target import target_of
 from irees.transforms.utils.constants import constant_number
@@ -84,18 +90,71 @@ def bounds(value: SSAValue, depth: int = DEEPEST) -> tuple[float, float]:
 def _where(op: arith.SelectOp, depth: int) -> tuple[float, float]:
     """Returns the bounds of the first choice of a select, where the condition holds."""
     low, high = bounds(op.lhs, depth - 1)
+    for predicate, limit in _limits_of_choice(op):
+        if predicate in ABOVE:
+            low = max(low, limit)
+        if predicate in BELOW:
+            strict = predicate == BELOW[0]
+            high = min(high, _next_below(limit, op.lhs.type) if strict else limit)
+    return low, high
+
+
+def _limits_of_choice(op: arith.SelectOp) -> list[tuple[int, float]]:
+    """The comparisons of a select's first choice with constants: predicate and constant."""
+    found: list[tuple[int, float]] = []
     conditions = [op.cond]
     while conditions:
         owner = conditions.pop().owner
         if isinstance(owner, arith.AndIOp):
             conditions += owner.operands
-        elif isinstance(owner, arith.CmpfOp):
-            predicate, limit = owner.predicate.value.data, constant_number(owner.rhs)
-            if owner.lhs is not op.lhs or limit is None or limit != limit:
-                continue
-            low = max(low, limit) if predicate in ABOVE else low
-            high = min(high, limit) if predicate in BELOW else high
-    return low, high
+        elif isinstance(owner, arith.CmpfOp) and owner.lhs is op.lhs:
+            limit = constant_number(owner.rhs)
+            if limit is not None and limit == limit:
+                found.append((owner.predicate.value.data, limit))
+    return found
+
+
+def _next_below(limit: float, kind: Attribute) -> float:
+    """The largest number of a float type below a limit."""
+    element = kind.element_type if isinstance(kind, VectorType) else kind
+    dtype = np.float32 if isinstance(element, Float32Type) else np.float64
+    return float(np.nextafter(dtype(limit), dtype(-np.inf)))
+
+
+def may_be_nan(value: SSAValue) -> bool:
+    """Whether a float may be NaN; constants and what was compared are known."""
+    known, owner = constant_number(value), value.owner
+    if known is not None:
+        return known != known
+    if not isinstance(owner, arith.SelectOp):
+        return True
+    compared = any(predicate in ABOVE + BELOW for predicate, _ in _limits_of_choice(owner))
+    return not compared or may_be_nan(owner.rhs)
+
+
+def cast_of_choice(op: arith.FPToSIOp) -> arith.FPToSIOp | None:
+    """
+    select(x < 2^(n - 1), fptosi(x), -2^(n - 1))  =>  fptosi(select(x < 2^(n - 1), x, -2^(n - 1)))
+
+    Returns the new cast, or None if nothing else uses the result than such a select.
+    """
+    choice, kind = op.result.get_user_of_unique_use(), op.result.type
+    if not isinstance(choice, arith.SelectOp) or choice.lhs is not op.result:
+        return None
+    condition = choice.cond.owner
+    if not isinstance(condition, arith.CmpfOp) or condition.lhs is not op.input:
+        return None
+    assert isinstance(kind, VectorType)
+    bound = 2.0 ** (kind.element_type.width.data - 1)
+    limits = constant_number(condition.rhs), constant_number(choice.rhs)
+    if condition.predicate.value.data != BELOW[0] or limits != (bound, -bound):
+        return None
+    f = Formula(op)
+    f.point = InsertPoint.before(choice)
+    cast = arith.FPToSIOp(f.select(condition.result, op.input, f.number(-bound)), kind)
+    Rewriter.replace_op(choice, cast)
+    Rewriter.erase_op(op)
+    return cast
 
 
 def is_whole(value: SSAValue, depth: int = DEEPEST) -> bool:
@@ -160,11 +219,11 @@ def to_int(op: Operation, wide: bool) -> SSAValue | None:
     f = Formula(op)
     if width > F64.half and most > F32.small:
         if wide and low < 0:
-            return _in_range(f, x, kind)
+            return _in_range(f, x, kind, known)
         if not f.double:
             f = Formula(op, element=f64)
             x = f.insert(arith.ExtFOp(x, f.kind(f64)))
-    number = f.select(f.is_nan(x), f.number(0.0), x)
+    number = f.select(f.is_nan(x), f.number(0.0), x) if may_be_nan(x) else x
     if not f.double and min(high, most) <= I32[1]:
         low, high = max(low, I32[0]), min(high, I32[1])
         return _resized(f, _to_i32(f, number, known, low, high), kind)
@@ -172,7 +231,7 @@ def to_int(op: Operation, wide: bool) -> SSAValue | None:
     if min(high, most) > has.small:
         return _resized(f, _large(f, has, number, low, high), kind)
     low, high = max(low, -F64.small), min(high, F64.small)
-    inside = number if low <= known[0] and known[1] <= high else f.clamp(number, low, high)
+    inside = _clamped(f, number, known, low, high)
     return _resized(f, _small(f, F64, inside if whole else f.trunc(inside)), kind)
 
 
@@ -183,17 +242,32 @@ def _limits(op: Operation, kind: VectorType) -> tuple[int, int, int]:
     return width, -(1 << width - 1) if signed else 0, (1 << width - signed) - 1
 
 
-def _in_range(f: Formula, x: SSAValue, kind: VectorType) -> SSAValue:
+def _in_range(f: Formula, x: SSAValue, kind: VectorType, known: tuple[float, float]) -> SSAValue:
     """fptosi(x : vector of floats) : i64  =>  fptosi(clamp(x)), which the processor casts"""
     low, high = -(1 << 63), (1 << 63) - 1
     has = F64 if f.double else F32
     # A float lacks the more bits of an integer of 64 than of one as wide as itself.
     clipped = has.clipped + 2 * (F64.half - has.half)
     below = float(high + 1 - (1 << clipped - 1))
-    number = f.select(f.is_nan(x), f.number(0.0), x)
-    cast = f.insert(arith.FPToSIOp(f.clamp(number, low, below), kind))
+    number = f.select(f.is_nan(x), f.number(0.0), x) if may_be_nan(x) else x
+    cast = f.insert(arith.FPToSIOp(_clamped(f, number, known, low, below), kind))
+    if known[1] <= below:
+        return cast
     largest = f.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [high])))
     return f.select(f.less(f.number(below), number), largest, cast)
+
+
+def _clamped(
+    f: Formula, number: SSAValue, known: tuple[float, float], low: float, high: float
+) -> SSAValue:
+    """clamp(number, low, high), of which a side that is known to hold is left out"""
+    if known[0] < low:
+        lowest = f.number(low)
+        number = f.select(f.less(number, lowest), lowest, number)
+    if known[1] > high:
+        highest = f.number(high)
+        number = f.select(f.less(highest, number), highest, number)
+    return number
 
 
 def _to_i32(
@@ -201,10 +275,8 @@ def _to_i32(
 ) -> SSAValue:
     """clamp(number : f32) as i32, which the processor casts; i32 has more bits than f32"""
     most = min(high, I32[1] + 1 - (1 << F32.clipped - 1))
-    inside = low <= known[0] and known[1] <= most
-    clamped = number if inside else f.clamp(number, low, most)
-    cast = f.insert(arith.FPToSIOp(clamped, f.kind(i32)))
-    if inside or most == high:
+    cast = f.insert(arith.FPToSIOp(_clamped(f, number, known, low, most), f.kind(i32)))
+    if known[1] <= most or most == high:
         return cast
     return f.select(f.less(f.number(most), number), f.integer(high), cast)
 
@@ -279,6 +351,8 @@ class ExpandCastsPass(ModulePass):
         target = target_of(op)
         for inner in list(op.walk()):
             result = None
+            if isinstance(inner, arith.FPToSIOp) and has_formula(inner):
+                inner = cast_of_choice(inner) or inner
             if isinstance(inner, arith.FPToSIOp | arith.FPToUIOp):
                 result = to_int(inner, target.casts_wide_integers)
             elif isinstance(inner, arith.ExtFOp | arith.TruncFOp) and target.gpu is None:
