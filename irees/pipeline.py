@@ -133,8 +133,8 @@ CPU_CODEGEN = """
     inline-kernels select-strategy tile-and-distribute skip-masked-columns cpu-lower-scans
     cpu-lower-scatters lower-linalg-ext-to-loops lower-contractions pack-panels
     lower-micro-kernels widen-booleans join-contiguous-loops vectorize-shuffled-ops
-    vectorize-structured-ops lower-gather erase-unread-buffers expand-casts expand-math
-    pipeline-workgroups interleave-chains lower-vector-reductions use-nontemporal-stores
+    vectorize-structured-ops lower-gather erase-unread-buffers expand-casts expand-divisions
+    expand-math pipeline-workgroups interleave-chains lower-vector-reductions use-nontemporal-stores
     prefetch-next-tiles prefetch-outputs prefetch-streams cpu-check-resource-usage
 """
 """Kernels on buffers become loops over the vectors of a CPU."""

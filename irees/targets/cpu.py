@@ -205,6 +205,9 @@ class CpuCosts:
     ops_per_gather: int = cost(12, "ops", "measured: gathers, tables and samples of images, Zen 5")
     """Elementwise ops of a body per gather from which on vectors are faster than scalars."""
 
+    ops_per_strided_load: int = cost(4, "ops", "measured: coordinates of samples, Zen 5")
+    """The same per load whose lanes are elements with a constant stride."""
+
     unrolled_window: int = cost(64, "iterations", "guess")
     """Maximum iterations of a jammed loop and of the reduction that slides along it, unrolled."""
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from irees.backends.common import types
 from irees.backends.common.complex_ops import COMPLEX, complex_expression, complex_literal
@@ -138,6 +138,10 @@ def lanes(kind: Attribute) -> int:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
+MASK_DEPTH = 3
+"""Maximum depth of a tree of comparisons that is printed again in wider lanes."""
+
+
 def mask_bits(lane: Attribute) -> int:
     """Bits of a mask lane in the result of a vector comparison."""
     if is_bool(lane) or is_float(lane):
@@ -220,7 +224,7 @@ class Expressions:
         self.headers: dict[str, None] = {}
         """Texts to print before the kernel, such as declarations of instructions."""
         self.compared: dict[SSAValue, str] = {}
-        """Masks of comparisons of f64, in lanes of 64 bits."""
+        """Masks of comparisons whose lanes have not 32 bits, in lanes as wide as the operands."""
 
     def vector(self, name: str) -> str:
         """Records a vector type as used; returns its name."""
@@ -385,7 +389,10 @@ class Expressions:
             cast = ""
             if predicate >= 6 and not is_bool(lane):
                 cast = f"({self.vector(vector_name('u' + short(lane)[1:], lanes(kind)))})"
-            return self._as_mask(f"({cast}{a} {CMPI[predicate]} {cast}{b})", lane, lanes(kind))
+            text = f"({cast}{a} {CMPI[predicate]} {cast}{b})"
+            if mask_bits(lane) != 32:
+                self.compared[op.results[0]] = text
+            return self._as_mask(text, lane, lanes(kind))
         cast = f"(u{scalar(lane)})" if predicate >= 6 and not is_bool(lane) else ""
         return f"{cast}{a} {CMPI[predicate]} {cast}{b}"
 
@@ -402,20 +409,28 @@ class Expressions:
         m = self.vector(vector_name(f"i{width}", count))
         mask = names[0]
         if width != 32:
-            mask = f"IREES_CONVERT({m}, {self._wide_mask(op, width) or mask})"
+            wide = self._wide_mask(op.operands[0], width, op.parent)
+            mask = f"IREES_CONVERT({m}, {wide or mask})"
         return f"IREES_SELECT({self.type(kind)}, {m}, {mask}, {names[1]}, {names[2]})"
 
-    def _wide_mask(self, op: Operation, width: int) -> str | None:
+    def _wide_mask(
+        self, mask: SSAValue, width: int, block: Block | None, depth: int = MASK_DEPTH
+    ) -> str | None:
         """
-        The comparison that is the condition of a select, if its own lanes are that wide: compilers
-        do not see that narrowing a mask and widening it again changes nothing.
+        A mask of comparisons in the same block, if their own lanes are that wide: compilers do not
+        see that narrowing a mask and widening it again changes nothing.
         """
-        compare = op.operands[0].owner
-        if not isinstance(compare, arith.CmpfOp) or compare.parent is not op.parent:
+        owner = mask.owner
+        if depth == 0 or not isinstance(owner, Operation) or owner.parent is not block:
             return None
-        if mask_bits(element(compare.lhs.type)) != width:
+        if isinstance(owner, arith.AndIOp | arith.OrIOp):
+            sides = [self._wide_mask(x, width, block, depth - 1) for x in owner.operands]
+            return None if None in sides else f"({sides[0]} {INFIX[owner.name]} {sides[1]})"
+        if not isinstance(owner, arith.CmpfOp | arith.CmpiOp):
             return None
-        return self.compared.get(compare.result)
+        if mask_bits(element(owner.lhs.type)) != width:
+            return None
+        return self.compared.get(mask)
 
     def math(self, op: Operation, names: Names) -> str:
         name, kind = op.name, op.results[0].type

@@ -227,16 +227,24 @@ class Scalar:
         kind = arith.RemUIOp if self.dtype.is_unsigned else arith.RemSIOp
         return self._op(kind, self._other(other))
 
+    @property
+    def is_positive(self) -> bool:
+        """Whether this is an integer constant above 0."""
+        owner = self.value.owner
+        constant = owner.value if isinstance(owner, arith.ConstantOp) else None
+        return isinstance(constant, IntegerAttr) and constant.value.data > 0
+
     def mod(self, other: Any) -> Scalar:
         """The exact remainder of floored division, with the sign of the divisor (Python's `%`)."""
         other = self._other(other)
         rest = self.rem(other)
         if self.dtype.is_unsigned:
             return rest
-        differs = (rest != 0) & ((rest < 0) ^ (other < 0))
         if self.dtype.is_integer:
-            # C compilers turn a choice between two sums into a branch, which is hard to predict.
-            return rest + other * differs.to(self.dtype)
+            # A choice would be a branch in C, which is hard to predict, and mix types in vectors.
+            differs = rest if other.is_positive else (rest ^ other) & (rest | -rest)
+            return rest + (other & differs.shift_right(self.dtype.bits - 1))
+        differs = (rest != 0) & ((rest < 0) ^ (other < 0))
         return differs.where(rest + other, rest)
 
     def floordiv(self, other: Any) -> Scalar:

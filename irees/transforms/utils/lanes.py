@@ -39,8 +39,10 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from irees.dialects.irees_target import target_of
 from irees.dialects.storage import loaded
 from irees.dialects.upstream.vector.shapes import GatherOp
+from irees.target import Target
 from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, constant_value, reassociation_attr
@@ -76,6 +78,32 @@ ELEMENTWISE = frozenset(
 )
 """Elementwise ops: on `vector<NxT>`, they apply the op on T to each lane."""
 
+Division = (
+    arith.DivSIOp
+    | arith.DivUIOp
+    | arith.RemSIOp
+    | arith.RemUIOp
+    | arith.FloorDivSIOp
+    | arith.CeilDivSIOp
+)
+"""Elementwise ops that `irees-expand-divisions` expands on some targets."""
+
+
+def has_vector_division(op: Division, target: Target) -> bool:
+    """
+    Whether a division has a form on vectors: the target casts integers of 64 bits, and the form is
+    faster than scalars. Unsigned ones of 64 bits have none, and the C compiler vectorizes short
+    ones by constants.
+    """
+    kind = op.result.type
+    kind = kind.element_type if isinstance(kind, VectorType) else kind
+    if not isinstance(kind, IntegerType) or not target.casts_wide_integers:
+        return False
+    if kind.width.data == 64:
+        return not isinstance(op, arith.DivUIOp | arith.RemUIOp)
+    return kind.width.data >= BYTE and constant_number(op.rhs) is None
+
+
 ONE_INSTRUCTION = frozenset(
     """
     math.absf math.absi math.ceil math.copysign math.floor math.fma math.isfinite math.isinf
@@ -96,15 +124,20 @@ class Kind(Enum):
 
     UNIFORM = "uniform"
     IOTA = "iota"
+    STRIDED = "strided"
     VECTOR = "vector"
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A value of the body and its kind; for IOTA, the value in lane 0."""
+    """
+    A value of the body and its kind; for IOTA and STRIDED, the value in lane 0. `step` is the
+    difference of one lane to the next.
+    """
 
     value: SSAValue
     kind: Kind
+    step: int = 1
 
 
 @cache
@@ -170,7 +203,8 @@ def materialize(lane: Lane, lanes: int, insert: Insert) -> SSAValue:
     splat = insert(vector.BroadcastOp(lane.value, kind)).results[0]
     if lane.kind is Kind.UNIFORM:
         return splat
-    counting = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))
+    counts = [lane.step * number for number in range(lanes)]
+    counting = DenseIntOrFPElementsAttr.from_list(kind, counts)
     steps = insert(arith.ConstantOp(counting)).results[0]
     return insert(
         arith.AddiOp.create(
@@ -301,8 +335,8 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     """Emits the form of an op for all lanes, whose operands are not all uniform."""
     if op.regions or len(op.results) != 1:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
-    if [o.kind for o in operands] in COUNTING.get(op.name, ()):
-        return Lane(insert(_counted(op, [o.value for o in operands])).results[0], Kind.IOTA)
+    if (growing := _growing(op, operands, insert)) is not None:
+        return growing
     if loaded(op):
         return _load(op, operands, lanes, insert)
     if isinstance(op, arith.CmpiOp) and (number := _lane_number(op, operands)) is not None:
@@ -317,9 +351,22 @@ def _vary(op: Operation, operands: list[Lane], lanes: int, insert: Insert) -> La
     return Lane(insert(copy).results[0], Kind.VECTOR)
 
 
+def _growing(op: Operation, operands: list[Lane], insert: Insert) -> Lane | None:
+    """Emits an op whose result grows evenly from lane to lane, for lane 0; None for others."""
+    kinds, values = [o.kind for o in operands], [o.value for o in operands]
+    if kinds in COUNTING.get(op.name, ()):
+        return Lane(insert(_counted(op, values)).results[0], Kind.IOTA)
+    step = _step(op, kinds, [o.step for o in operands])
+    if step is None:
+        return None
+    copy = same_op(op, values, [op.results[0].type])
+    return Lane(insert(copy).results[0], Kind.STRIDED, step)
+
+
 def _check_elementwise(op: Operation) -> None:
     """Raises NotVectorizableError for an op that has no form on vectors of its types."""
-    if op.name not in ELEMENTWISE:
+    is_division = isinstance(op, Division) and has_vector_division(op, target_of(op))
+    if op.name not in ELEMENTWISE and not is_division:
         raise NotVectorizableError(f"{op.name} differs per lane and has no vector form")
     kinds = [value.type for value in (*op.operands, *op.results)]
     for kind in kinds:
@@ -334,6 +381,31 @@ COUNTING = {
     "arith.subi": ([Kind.IOTA, Kind.UNIFORM],),
 }
 """Ops whose result increases by one per lane => the kinds of operands for which it does."""
+
+
+def _step(op: Operation, kinds: Sequence[Kind], steps: Sequence[int]) -> int | None:
+    """
+    Returns the constant step of a number of 64 bits that grows evenly from lane to lane, as the
+    product of a loop's index and a constant does; None for another op.
+    """
+    if not isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp | arith.IndexCastOp):
+        return None
+    if not all(is_wide(v.type) for v in (*op.operands, *op.results)):
+        return None
+    growing = [i for i, kind in enumerate(kinds) if kind is not Kind.UNIFORM]
+    if len(growing) != 1 or kinds[growing[0]] not in (Kind.IOTA, Kind.STRIDED):
+        return None
+    number = growing[0]
+    if isinstance(op, arith.MuliOp):
+        factor = constant_value(op.operands[1 - number])
+        return steps[number] * factor if factor else None
+    falls = isinstance(op, arith.SubiOp) and number == 1
+    return steps[number] if kinds[number] is Kind.STRIDED and not falls else None
+
+
+def is_wide(kind: Attribute) -> bool:
+    """Whether a type is `index` or i64."""
+    return isinstance(kind, IndexType) or kind == i64
 
 
 def _counted(op: Operation, values: list[SSAValue]) -> Operation:
@@ -352,9 +424,8 @@ def _lane_number(op: arith.CmpiOp, operands: list[Lane]) -> int | None:
     Returns which operand of a comparison of 64-bit numbers is a loop's index that counts the lanes,
     if the other one is uniform; else None. An index has no overflow, unlike a sum with one.
     """
-    wide = isinstance(op.lhs.type, IndexType) or op.lhs.type == i64
     kinds = [o.kind for o in operands]
-    if not wide or Kind.UNIFORM not in kinds:
+    if not is_wide(op.lhs.type) or Kind.UNIFORM not in kinds:
         return None
     number = kinds.index(Kind.IOTA) if Kind.IOTA in kinds else None
     if number is None:
@@ -423,19 +494,45 @@ def _load(op: memref.LoadOp, operands: list[Lane], lanes: int, insert: Insert) -
     memory, indices = op.memref, operands[1 : len(operands) - units]
     if units:
         memory = insert(joined(memory, len(indices) - 1)).results[0]
-    if moves_in_lanes(op.res.type) and all(o.kind is Kind.UNIFORM for o in indices):
+    kinds = {o.kind for o in indices}
+    if not moves_in_lanes(op.res.type):
+        raise NotVectorizableError("a strided load has no vector form")
+    if kinds <= {Kind.UNIFORM}:
         # Only indices of dims of one element vary, and these are 0.
         element = insert(memref.LoadOp.get(memory, [o.value for o in indices])).results[0]
         splat = vector.BroadcastOp(element, vector_of(op.res.type, lanes))
         return Lane(insert(splat).results[0], Kind.VECTOR)
+    if Kind.VECTOR in kinds:
+        return _gather(memory, indices, lanes, insert)
     *outer, last = indices
     in_a_row = last.kind is Kind.IOTA and all(o.kind is Kind.UNIFORM for o in outer)
-    if not in_a_row and moves_in_lanes(op.res.type):
-        return _gather(memory, indices, lanes, insert)
-    if not in_a_row or not unit_stride(memory.type) or not moves_in_lanes(op.res.type):
-        raise NotVectorizableError("a strided load has no vector form")
+    if not in_a_row or not unit_stride(memory.type):
+        return _strided_load(memory, indices, lanes, insert)
     load = vector.LoadOp(memory, [o.value for o in indices], vector_of(op.res.type, lanes))
     return Lane(insert(load).results[0], Kind.VECTOR)
+
+
+def _strided_load(memory: SSAValue, indices: list[Lane], lanes: int, insert: Insert) -> Lane:
+    """Emits a load per lane, whose places are known without the lanes of a vector."""
+    result: SSAValue | None = None
+    for number in range(lanes):
+        places = [_in_lane(index, number, insert) for index in indices]
+        element = insert(memref.LoadOp.get(memory, places)).results[0]
+        if result is None:
+            splat = vector.BroadcastOp(element, vector_of(element.type, lanes))
+            result = insert(splat).results[0]
+        else:
+            result = insert(vector.InsertOp(element, result, [number])).results[0]
+    assert result is not None
+    return Lane(result, Kind.VECTOR)
+
+
+def _in_lane(lane: Lane, number: int, insert: Insert) -> SSAValue:
+    """The value of a lane of what is uniform or grows evenly."""
+    if lane.kind is Kind.UNIFORM or number == 0:
+        return lane.value
+    offset = insert(arith.ConstantOp(IntegerAttr(number * lane.step, lane.value.type)))
+    return insert(arith.AddiOp(lane.value, offset)).results[0]
 
 
 def _gather(memory: SSAValue, indices: list[Lane], lanes: int, insert: Insert) -> Lane:
@@ -506,6 +603,7 @@ def kinds_of(block: Block, uniform: Collection[SSAValue], axis: int | None) -> d
     do not; values from outside of the block do not, either, and are not listed.
     """
     kinds = {a: Kind.UNIFORM if a in uniform else Kind.VECTOR for a in block.args}
+    steps: dict[SSAValue, int] = {}
     for op in block.ops:
         inside = [kinds.get(o, Kind.UNIFORM) for inner in op.walk() for o in inner.operands]
         kind = Kind.UNIFORM
@@ -513,6 +611,9 @@ def kinds_of(block: Block, uniform: Collection[SSAValue], axis: int | None) -> d
             kind = Kind.IOTA if op.dim.value.data == axis else Kind.UNIFORM
         elif inside in COUNTING.get(op.name, ()):
             kind = Kind.IOTA
+        elif (step := _step(op, inside, [steps.get(o, 1) for o in op.operands])) is not None:
+            kind = Kind.STRIDED
+            steps |= dict.fromkeys(op.results, step)
         elif any(k is not Kind.UNIFORM for k in inside):
             kind = Kind.VECTOR
         kinds |= dict.fromkeys(op.results, kind)
@@ -530,7 +631,16 @@ def in_a_row(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
         return False
     count = len(op.operands) - _units(op.operands[0].type)
     indices = [kinds.get(o, Kind.UNIFORM) for o in op.operands[1:count]]
-    return all(k is Kind.UNIFORM for k in indices[:-1]) and Kind.VECTOR not in indices[-1:]
+    last = indices[-1] if indices else Kind.UNIFORM
+    return all(k is Kind.UNIFORM for k in indices[:-1]) and last in (Kind.UNIFORM, Kind.IOTA)
+
+
+def is_strided(op: Operation, kinds: Mapping[SSAValue, Kind]) -> bool:
+    """Whether an op is a load whose lanes are elements with a constant stride, not in a row."""
+    if loaded(op) is None or in_a_row(op, kinds):
+        return False
+    count = len(op.operands) - _units(op.operands[0].type)
+    return all(kinds.get(o) is not Kind.VECTOR for o in op.operands[1:count])
 
 
 def calls_math(block: Block) -> bool:
@@ -560,6 +670,11 @@ def lane_bytes(kind: Attribute) -> int:
 
 
 def inner_bytes(op: Operation | Block) -> int:
-    """Returns the bytes of the widest lane that an op is computed with: a power of f32 uses f64."""
+    """
+    Returns the bytes of the widest lane that an op is computed with: powers of f32 and divisions
+    of integers use f64.
+    """
+    if isinstance(op, Division):
+        return lane_bytes(f64)
     is_power = isinstance(op, math.PowFOp) and constant_number(op.rhs) not in SMALL_POWERS
     return lane_bytes(f64) if is_power else 0

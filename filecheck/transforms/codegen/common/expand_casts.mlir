@@ -96,3 +96,39 @@ func.func @halves(%x: vector<8xf16>, %y: vector<8xf64>) -> (vector<8xf64>, vecto
   %b = arith.truncf %y : vector<8xf64> to vector<8xf16>
   return %a, %b : vector<8xf64>, vector<8xf16>
 }
+
+// PyTorch's cast chooses the least integer before the cast; what was compared is no NaN.
+// WIDE-LABEL: func.func @chosen
+// WIDE:         %[[IN:.*]] = arith.cmpf olt, %x, %{{.*}} : vector<8xf32>
+// WIDE:         %[[A:.*]] = arith.select %[[IN]], %x, %{{.*}} : vector<8xi1>, vector<8xf32>
+// WIDE-NOT:     arith.cmpf uno
+// WIDE:         arith.cmpf olt, %[[A]], %[[LEAST:.*]] : vector<8xf32>
+// WIDE-NEXT:    %[[C:.*]] = arith.select %{{.*}}, %[[LEAST]], %[[A]] : vector<8xi1>, vector<8xf32>
+// WIDE-NEXT:    %[[I:.*]] = arith.fptosi %[[C]] : vector<8xf32> to vector<8xi64>
+// WIDE-NEXT:    return %[[I]]
+func.func @chosen(%x: vector<8xf32>) -> vector<8xi64> {
+  %least = arith.constant dense<-9223372036854775808> : vector<8xi64>
+  %bound = arith.constant dense<9223372036854775808.0> : vector<8xf32>
+  %in = arith.cmpf olt, %x, %bound : vector<8xf32>
+  %i = arith.fptosi %x : vector<8xf32> to vector<8xi64>
+  %y = arith.select %in, %i, %least : vector<8xi1>, vector<8xi64>
+  return %y : vector<8xi64>
+}
+
+// Another limit or another integer is no such choice.
+// WIDE-LABEL: func.func @no_choice
+// WIDE-COUNT-2: arith.cmpf uno
+// WIDE:         return
+func.func @no_choice(%x: vector<8xf32>) -> (vector<8xi64>, vector<8xi64>) {
+  %least = arith.constant dense<-9223372036854775808> : vector<8xi64>
+  %zero = arith.constant dense<0> : vector<8xi64>
+  %bound = arith.constant dense<9223372036854775808.0> : vector<8xf32>
+  %less = arith.constant dense<1024.0> : vector<8xf32>
+  %in = arith.cmpf olt, %x, %bound : vector<8xf32>
+  %under = arith.cmpf olt, %x, %less : vector<8xf32>
+  %i = arith.fptosi %x : vector<8xf32> to vector<8xi64>
+  %j = arith.fptosi %x : vector<8xf32> to vector<8xi64>
+  %y = arith.select %in, %i, %zero : vector<8xi1>, vector<8xi64>
+  %z = arith.select %under, %j, %least : vector<8xi1>, vector<8xi64>
+  return %y, %z : vector<8xi64>, vector<8xi64>
+}

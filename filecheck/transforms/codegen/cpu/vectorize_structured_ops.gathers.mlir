@@ -195,3 +195,51 @@ func.func @no_addresses(%x: memref<?x?xf32>, %rows: memref<7xindex>, %y: memref<
   }
   return
 }
+
+// Coordinates that lie beside each other are loaded one by one, at places that need no vector.
+// CHECK-LABEL: func.func @strided
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
+// CHECK:         %[[A:.*]] = memref.load %g[%[[I]], %one] : memref<32x2xf32>
+// CHECK-NEXT:    %[[V:.*]] = vector.broadcast %[[A]] : f32 to vector<8xf32>
+// CHECK-NEXT:    %[[C:.*]] = arith.constant 1 : index
+// CHECK-NEXT:    %[[J:.*]] = arith.addi %[[I]], %[[C]] : index
+// CHECK-NEXT:    %[[B:.*]] = memref.load %g[%[[J]], %one] : memref<32x2xf32>
+// CHECK-NEXT:    vector.insert %[[B]], %[[V]] [1] : f32 into vector<8xf32>
+// CHECK-NOT:     vector.gather
+// CHECK:         math.exp %{{.*}} : vector<8xf32>
+func.func @strided(%g: memref<32x2xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%y : memref<32xf32>) {
+  ^bb0(%o: f32):
+    %one = arith.constant 1 : index
+    %i = linalg.index 0 : index
+    %s = memref.load %g[%i, %one] : memref<32x2xf32>
+    %e = math.exp %s : f32
+    linalg.yield %e : f32
+  }
+  return
+}
+
+// So are those at multiples of an index; the places are scalars.
+// CHECK-LABEL: func.func @multiples
+// CHECK:         %[[M:.*]] = arith.muli %{{.*}}, %three : index
+// CHECK-NEXT:    %[[P:.*]] = arith.addi %[[M]], %two : index
+// CHECK-NEXT:    memref.load %g[%[[P]]]
+// CHECK:         %[[C:.*]] = arith.constant 21 : index
+// CHECK-NEXT:    %[[L:.*]] = arith.addi %[[P]], %[[C]] : index
+// CHECK-NEXT:    memref.load %g[%[[L]]]
+// CHECK-NOT:     vector.gather
+// CHECK:         math.exp %{{.*}} : vector<8xf32>
+func.func @multiples(%g: memref<98xf32>, %y: memref<32xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%y : memref<32xf32>) {
+  ^bb0(%o: f32):
+    %three = arith.constant 3 : index
+    %two = arith.constant 2 : index
+    %i = linalg.index 0 : index
+    %m = arith.muli %i, %three : index
+    %p = arith.addi %m, %two : index
+    %s = memref.load %g[%p] : memref<98xf32>
+    %e = math.exp %s : f32
+    linalg.yield %e : f32
+  }
+  return
+}

@@ -27,6 +27,7 @@ from irees.transforms.utils.lanes import (
     gathers,
     in_a_row,
     inner_bytes,
+    is_strided,
     kinds_of,
     lane_bytes,
     materialize,
@@ -133,8 +134,11 @@ class ElementAccesses(OperandAccesses):
         kinds, found = self._kinds(axis), set[SSAValue]()
         for op in reversed(self.block.ops):
             users = [use.operation for result in op.results for use in result.uses]
-            counts = [kinds[result] is Kind.IOTA for result in op.results]
-            stays = all(in_a_row(u, kinds) or (u.results and u.results[0] in found) for u in users)
+            counts = [kinds[result] in (Kind.IOTA, Kind.STRIDED) for result in op.results]
+            stays = all(
+                in_a_row(u, kinds) or is_strided(u, kinds) or (u.results and u.results[0] in found)
+                for u in users
+            )
             if counts and all(counts) and stays:
                 found |= set(op.results)
         return found
@@ -142,13 +146,16 @@ class ElementAccesses(OperandAccesses):
     def _require_work(self, axis: int) -> None:
         """
         Raises NotVectorizableError for a body that is faster as scalars: a gather takes an
-        extraction, a load and an insertion per lane.
+        extraction, a load and an insertion per lane, a strided load a load and an insertion.
         """
         kinds = self._kinds(axis)
-        loads = gathers(self.block, kinds)
+        costs = [
+            CPU.ops_per_strided_load if is_strided(load, kinds) else CPU.ops_per_gather
+            for load in gathers(self.block, kinds)
+        ]
         varying = {v.owner for v, kind in kinds.items() if kind is Kind.VECTOR}
         ops = sum(isinstance(o, Operation) and o.name in ELEMENTWISE for o in varying)
-        if ops < len(loads) * CPU.ops_per_gather and not calls_math(self.block):
+        if ops < sum(costs) and not calls_math(self.block):
             raise NotVectorizableError("vectorizing a gather does not pay for so few ops")
 
     def fit_lanes(self, axis: int) -> bool:
