@@ -2381,8 +2381,8 @@ MUTANTS = (
         "A411",
         "a load whose indices vary in dims of one element alone is a gather of no dim",
         "irees/transforms/utils/lanes.py",
-        "if moves_in_lanes(op.res.type) and all(o.kind is Kind.UNIFORM for o in indices):",
-        "if False:",
+        "    if kinds <= {Kind.UNIFORM}:",
+        "    if False:",
         ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.gathers.mlir",),
     ),
     Mutant(
