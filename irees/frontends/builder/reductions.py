@@ -216,6 +216,9 @@ def norm_of_order(b: Builder, x: Tensor, order: Tensor, axes: Axes) -> Tensor:
 
 def norm(b: Builder, x: Tensor, order: float, axes: Axes) -> Tensor:
     """(sum(|x|^p))^(1/p) along axes; max or min |x| for p = +-inf, nonzero count for p = 0."""
+    if order == 2 and x.dtype.is_float:
+        squares = b.map(lambda v: v * v, b.cast(x, x.dtype.computed))
+        return b.map(lambda v: v.sqrt(), sum_(b, squares, axes))
     size = _magnitudes(b, x)
     wide = size.dtype
     if order == math.inf:
@@ -247,7 +250,8 @@ def distances(b: Builder, x: Tensor, y: Tensor, order: float) -> Tensor:
     start = math.inf if order == -math.inf else 0
 
     def body(s: Body, u: Scalar, v: Scalar, acc: Scalar) -> Scalar:
-        return step(acc, (u.to(wide) - v.to(wide)).abs())
+        apart = u.to(wide) - v.to(wide)
+        return step(acc, apart if order == 2 else apart.abs())
 
     reduced = [i == lead + 2 for i in range(loops)]
     (total,) = b.structured([x, y], [b.full(start, wide, shape)], maps, reduced, body)
