@@ -2644,4 +2644,12 @@ MUTANTS = (
         "",
         ("tests/backends/common/test_masks.py",),
     ),
+    Mutant(
+        "A439",
+        "all jammed rows are at the place of the first one",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "self.computed |= self.rows[number] if",
+        "self.computed |= self.rows[0] if",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.rows.mlir",),
+    ),
 )

@@ -75,6 +75,8 @@ class Nest(ElementAccesses):
     """Whether a reduction visits its rows in panels, with the results in memory in between."""
     panel: list[tuple[Size, dict[SSAValue, Lane]]] = field(default_factory=list)
     """The rows of a panel, with body values that are the same for all columns."""
+    rows: list[dict[SSAValue, Lane]] = field(default_factory=list)
+    """Body values of each jammed row that are the same along the innermost loop."""
     in_turns: bool = False
     """Whether rows are added to several accumulators in turn."""
     fill: linalg.GenericOp | None = None
@@ -219,12 +221,18 @@ class Nest(ElementAccesses):
             return
         several = [loop for loop in parallel[:-1] if self.sizes[loop] != 1]
         shared = {loop: self._shared(loop, parallel[-1]) for loop in several}
-        best = max(shared, key=lambda loop: shared[loop], default=None)
+        rows = {loop: self._whole_rows(loop) for loop in several}
+        best = max(several, key=lambda loop: (shared[loop], rows[loop]), default=None)
         if best is None or shared[best] < CPU.jammed_shared_ops:
             return
-        size, most = self.sizes[best], CPU.jammed_rows
-        fitting = (n for n in range(most, 1, -1) if isinstance(size, int) and size % n == 0)
-        self.jam, self.points = best, next(fitting, most)
+        self.jam, self.points = best, rows[best]
+
+    def _whole_rows(self, loop: int) -> int:
+        """The largest number of rows, of which there is a whole multiple, that run in one loop."""
+        size, most = self.sizes[loop], CPU.jammed_rows
+        return next(
+            (n for n in range(most, 1, -1) if isinstance(size, int) and size % n == 0), most
+        )
 
     def _shared(self, loop: int, last: int) -> int:
         """Returns how many inputs and ops are the same along `loop`, but not along `last`."""
@@ -384,14 +392,28 @@ class Nest(ElementAccesses):
             self._jammed(loop, rest, ivs, at)
             return
         if loop != self.axis:
+            if not rest and self.axis is None and not self.reduction:
+                self.rows = self._rows(loop, ivs, at)
             body, iv, inner = for_loop(at, 0, size, 1)
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
+            self.rows = []
             return
         if self.in_panels:
             reduce_panels(self, ivs, at)
             return
         self.columns(ivs, at)
+
+    def _rows(
+        self, loop: int, ivs: dict[int, Size], at: IndexBuilder
+    ) -> list[dict[SSAValue, Lane]]:
+        """Emits what is the same along the innermost loop, for each jammed row."""
+        found: list[dict[SSAValue, Lane]] = []
+        for number in range(self.points if self.jam is not None else 0):
+            with self.scope():
+                self._compute({loop}, self._shifted(ivs, number, at), at)
+                found.append(self.computed)
+        return found
 
     def columns(self, ivs: dict[int, Size], at: IndexBuilder) -> None:
         """Emits the vectorized loop with its epilogue."""
@@ -620,7 +642,11 @@ class Nest(ElementAccesses):
         places = [self._shifted(ivs, n, at) for n in range(self.points)]
         if not self.reduction:
             # All are computed before any is stored: C compilers move no load across a store.
-            values = [self._mapped(place, at, lanes) for place in places]
+            values = []
+            for number, place in enumerate(places):
+                with self.scope():
+                    self.computed |= self.rows[number] if self.rows else {}
+                    values.append(self._mapped(place, at, lanes))
             for place, results in zip(places, values, strict=True):
                 for i, value in enumerate(results):
                     self.write(i, value, place, at)
