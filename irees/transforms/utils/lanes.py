@@ -58,6 +58,9 @@ SMALL_POWERS = (2, 3)
 FIRST_SIGNED, LAST_SIGNED = 2, 5
 """Numbers of the signed predicates of `arith.cmpi`; the unsigned ones follow in the same order."""
 
+LONGEST_STEP = 1 << 48
+"""Maximum difference of one lane to the next of a vector that is known by its first lane."""
+
 LINE = 64
 """Size of a CPU cache line, in bytes."""
 
@@ -398,7 +401,8 @@ def _step(op: Operation, kinds: Sequence[Kind], steps: Sequence[int]) -> int | N
     number = growing[0]
     if isinstance(op, arith.MuliOp):
         factor = constant_value(op.operands[1 - number])
-        return steps[number] * factor if factor else None
+        step = steps[number] * factor if factor else 0
+        return step if 0 < abs(step) <= LONGEST_STEP else None
     falls = isinstance(op, arith.SubiOp) and number == 1
     return steps[number] if kinds[number] is Kind.STRIDED and not falls else None
 
