@@ -47,8 +47,8 @@ from irees.transforms.utils.lanes import Division, has_vector_division
 
 ROUNDED_DOWN = 1 - 2.0**-50
 """A factor that outweighs the roundings of two casts, a division and a product in f64."""
-SMALL = 1 << 61
-"""The sign bit of a number below twice this is that of a 64-bit difference."""
+SMALL = 1 << 48
+"""Divisors up to this leave rests below 2^62 after the first quotient, which have a sign."""
 EQUAL, NOT_EQUAL, LESS, AT_LEAST, UNSIGNED_AT_LEAST = 0, 1, 2, 5, 9
 """Predicates of `arith.cmpi`."""
 
@@ -67,6 +67,7 @@ class Quotient:
         """The divisor, if it is a constant other than zero."""
         if self.known == 0:
             self.known = None
+        self.is_small = self.known is not None and abs(self.known) <= SMALL
 
     def integer(self, value: int) -> SSAValue:
         """A constant of the op's type."""
@@ -136,7 +137,8 @@ class Quotient:
         signs, quotient = self._signs(a), None
         rest = self._signed(a, signs)
         for _ in range(2):
-            part = f.insert(arith.FPToSIOp(f.mul(self._as_float(rest), reciprocal), f.kind(i64)))
+            dividend = self._as_float(rest, signed=self.is_small and quotient is not None)
+            part = f.insert(arith.FPToSIOp(f.mul(dividend, reciprocal), f.kind(i64)))
             rest = f.int_op(arith.SubiOp, rest, f.int_op(arith.MuliOp, part, size))
             quotient = part if quotient is None else f.int_op(arith.AddiOp, quotient, part)
         assert quotient is not None
@@ -146,9 +148,10 @@ class Quotient:
             negative = f.int_op(arith.XOrIOp, signs, self._signs(b))
         return self._signed(quotient, negative), self._signed(rest, signs)
 
-    def _as_float(self, size: SSAValue) -> SSAValue:
-        """A magnitude up to 2^63 as f64; the integer 2^63 is negative"""
-        return self.f.absolute(self.f.insert(arith.SIToFPOp(size, self.f.kind(f64))))
+    def _as_float(self, size: SSAValue, signed: bool = False) -> SSAValue:
+        """A magnitude as f64; the integer 2^63 is negative, unless all are known to be `signed`"""
+        number = self.f.insert(arith.SIToFPOp(size, self.f.kind(f64)))
+        return number if signed else self.f.absolute(number)
 
     def _corrected(
         self, quotient: SSAValue, rest: SSAValue, size: SSAValue
@@ -156,7 +159,7 @@ class Quotient:
         """q, r  =>  r < size ? (q, r) : (q + 1, r - size), for r below 2 size"""
         f = self.f
         less = f.int_op(arith.SubiOp, rest, size)
-        if self.known is not None and abs(self.known) <= SMALL:
+        if self.is_small:
             # A difference of small numbers has a sign, which needs no mask.
             fits = self._signs(less)
             rest = f.int_op(arith.AddiOp, less, f.int_op(arith.AndIOp, fits, size))

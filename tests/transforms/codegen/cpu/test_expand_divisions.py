@@ -89,7 +89,7 @@ def test_every_pair_of_edges_is_divided_exactly(op, bits):
 
 @wide_casts
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("divisor", [1, -1, 3, -7, 1000, 1 << 20, -(1 << 20), (1 << 61) + 1,
+@pytest.mark.parametrize("divisor", [1, -1, 3, -7, 1000, 1 << 20, -(1 << 20), (1 << 48) - 5, 1 << 48 | 1, (1 << 48) - 1, (1 << 61) + 1,
                                      (1 << 62) + 3, 1 << 62, (1 << 63) - 1, -(1 << 63),
                                      -(1 << 63) + 1])  # fmt: skip
 def test_constant_divisors_of_64_bits(op, divisor):
