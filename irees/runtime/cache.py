@@ -25,9 +25,8 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from irees.runtime.alignment import aligned_room
@@ -148,15 +147,18 @@ class Cache:
         matters, and Python waits for it at exit.
         """
         self._wait(*self._pending)
-        if sum(memoryview(part).nbytes for part in parts) >= LATER_BYTES:
-            # Python may be shutting down when the thread hashes: no pool can be started then.
-            work = {"target": self.put, "args": (key, *parts), "kwargs": {"parallel": False}}
-            thread = threading.Thread(**work, name="irees-cache", daemon=False)
-            with suppress(RuntimeError):  # no thread can be started
-                thread.start()
-                self._pending[key] = thread
-                return
-        self.put(key, *parts)
+        if sum(memoryview(part).nbytes for part in parts) < LATER_BYTES:
+            self.put(key, *parts)
+            return
+        # Python may be shutting down when the thread hashes: no pool can be started then.
+        write = partial(self.put, key, *parts, parallel=False)
+        thread = threading.Thread(target=write, name="irees-cache", daemon=False)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread can be started
+            write()
+        else:
+            self._pending[key] = thread
 
     def _wait(self, *keys: str) -> None:
         """Waits until the entries of these keys are published."""
