@@ -132,3 +132,25 @@ func.func @no_choice(%x: vector<8xf32>) -> (vector<8xi64>, vector<8xi64>) {
   %z = arith.select %under, %j, %least : vector<8xi1>, vector<8xi64>
   return %y, %z : vector<8xi64>, vector<8xi64>
 }
+
+// A number that is known to be in range is cast as it is: no coordinate of an image is NaN.
+// WIDE-LABEL: func.func @coordinate
+// WIDE:         %[[A:.*]] = arith.select %{{.*}}, %x, %zero : vector<8xi1>, vector<8xf32>
+// WIDE-NEXT:    arith.cmpf olt, %[[A]], %bound : vector<8xf32>
+// WIDE-NEXT:    %[[I:.*]] = arith.fptosi %[[A]] : vector<8xf32> to vector<8xi32>
+// WIDE-NEXT:    %[[L:.*]] = arith.extsi %[[I]] : vector<8xi32> to vector<8xi64>
+// WIDE-NEXT:    return %[[L]]
+func.func @coordinate(%x: vector<8xf32>) -> vector<8xi64> {
+  %least = arith.constant dense<-9223372036854775808> : vector<8xi64>
+  %bound = arith.constant dense<9223372036854775808.0> : vector<8xf32>
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  %most = arith.constant dense<63.0> : vector<8xf32>
+  %a = arith.cmpf oge, %x, %zero : vector<8xf32>
+  %b = arith.cmpf ole, %x, %most : vector<8xf32>
+  %c = arith.andi %a, %b : vector<8xi1>
+  %v = arith.select %c, %x, %zero : vector<8xi1>, vector<8xf32>
+  %in = arith.cmpf olt, %v, %bound : vector<8xf32>
+  %i = arith.fptosi %v : vector<8xf32> to vector<8xi64>
+  %y = arith.select %in, %i, %least : vector<8xi1>, vector<8xi64>
+  return %y : vector<8xi64>
+}

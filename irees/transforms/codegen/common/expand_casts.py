@@ -136,7 +136,8 @@ def cast_of_choice(op: arith.FPToSIOp) -> arith.FPToSIOp | None:
     """
     select(x < 2^(n - 1), fptosi(x), -2^(n - 1))  =>  fptosi(select(x < 2^(n - 1), x, -2^(n - 1)))
 
-    Returns the new cast, or None if nothing else uses the result than such a select.
+    Returns the new cast, or None if nothing else uses the result than such a select. An x that is
+    known to be below the limit needs no select.
     """
     choice, kind = op.result.get_user_of_unique_use(), op.result.type
     if not isinstance(choice, arith.SelectOp) or choice.lhs is not op.result:
@@ -151,7 +152,10 @@ def cast_of_choice(op: arith.FPToSIOp) -> arith.FPToSIOp | None:
         return None
     f = Formula(op)
     f.point = InsertPoint.before(choice)
-    cast = arith.FPToSIOp(f.select(condition.result, op.input, f.number(-bound)), kind)
+    inside = op.input
+    if may_be_nan(inside) or bounds(inside)[1] >= bound:
+        inside = f.select(condition.result, inside, f.number(-bound))
+    cast = arith.FPToSIOp(inside, kind)
     Rewriter.replace_op(choice, cast)
     Rewriter.erase_op(op)
     return cast
