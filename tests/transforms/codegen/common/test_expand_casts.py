@@ -66,6 +66,56 @@ def test_casts_to_integers_saturate_in_all_lanes(kind, bits, target, source):
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v3", "cuda-emulated"])
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("body", ["%a", "%clamped"])
+def test_the_least_integer_is_chosen_in_all_lanes(body, source, bits, target):
+    """PyTorch's cast: what is out of range and NaN becomes the least integer, as on x86."""
+    skip_unless_it_runs(target)
+    dtype = {"f32": np.float32, "f64": np.float64}[source]
+    bound = 2.0 ** (bits - 1)
+    edges = [
+        s * (bound + d * bound * 2.0**-e) for s in (1, -1) for d in (-1, 0, 1) for e in (22, 52)
+    ]
+    odd = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        0.5,
+        -0.999,
+        62.9,
+        63.0,
+        63.5,
+        3.4e38,
+        -3.4e38,
+        1e-45,
+    ]
+    x = np.concatenate([edges, odd, np.linspace(-100, 100, 999)]).astype(dtype)
+    op = f"""arith.select %in, %i, %least : i{bits}
+    %least = arith.constant {-(1 << bits - 1)} : i{bits}
+    %bound = arith.constant {bound} : {source}
+    %zero = arith.constant 0.0 : {source}
+    %most = arith.constant 63.0 : {source}
+    %above = arith.cmpf oge, %a, %zero : {source}
+    %below = arith.cmpf ole, %a, %most : {source}
+    %inside = arith.andi %above, %below : i1
+    %clamped = arith.select %inside, %a, %zero : {source}
+    %in = arith.cmpf olt, {body}, %bound : {source}
+    %i = arith.fptosi {body} : {source} to i{bits}"""
+    first, *rest = op.splitlines()
+    steps = "\n".join(rest).strip() + "\n    %s = "
+    text = cast_of(x.size, source, f"i{bits}", first).replace("%s = ", steps)
+    given = np.where((x >= 0) & (x <= 63), x, 0) if body == "%clamped" else x
+    fits = (given < bound) & (given >= -bound)
+    wanted = np.where(fits, given, 0).astype(f"i{bits // 8}")
+    wanted[~fits] = -(1 << bits - 1)
+    assert np.array_equal(irees.compile(text, target="reference")(x), wanted)
+    assert np.array_equal(irees.compile(text, target=target)(x), wanted)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v3", "cuda-emulated"])
 @pytest.mark.parametrize("half", ["f16", "bf16"])
 def test_halves_are_f64_in_all_lanes(half, target):
     """f64 => f16 is rounded once, at ties, too; f64 => bf16 goes through f32."""
