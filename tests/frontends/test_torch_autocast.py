@@ -70,6 +70,17 @@ def test_a_region_without_autocast_in_one_with():
     check(Cast(f), (torch.randn(2, 4, 4), torch.randn(4, 4)))
 
 
+@pytest.mark.parametrize("name", [name for name in OPERATORS if not name.startswith("region")])
+def test_autocast_around_the_compilation_is_a_part_of_the_program(name):
+    torch.manual_seed(0)
+    args, layer = (torch.randn(2, 4, 4), torch.randn(4, 4)), nn.Conv1d(4, 2, 1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        check(OPERATORS[name], args)
+        found = irees.compile(layer, args[:1], target="reference")(args[0])
+    assert found.dtype is torch.bfloat16
+    assert "forward" not in vars(layer)
+
+
 def test_an_exported_program_is_left_as_it_is():
     args = torch.randn(2, 4, 4), torch.randn(4, 4)
     exported = torch.export.export(Cast(torch.inner), args)

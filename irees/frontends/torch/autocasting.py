@@ -8,11 +8,17 @@ program has to say it:
     %r = aten.einsum("ij,jk", [%x, %w])       %a = aten.to(%x, bf16)
                                          =>   %b = aten.to(%w, bf16)
                                               %r = aten.einsum("ij,jk", [%a, %b])
+
+Neither is autocast that is on around an export a part of its program: `in_a_region` makes it one.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -26,6 +32,32 @@ _DTYPE, _ENABLED = 1, 2
 def is_autocast(node: Node) -> bool:
     """Whether a node calls a region in which autocast is on or off."""
     return str(node.target) == "wrap_with_autocast"
+
+
+@contextmanager
+def in_a_region(module: torch.nn.Module) -> Generator[None]:
+    """Moves autocast of the caller into a module's `forward`, where an export sees it."""
+    if not torch.is_autocast_enabled("cpu"):
+        yield
+        return
+    dtype, own = torch.get_autocast_dtype("cpu"), module.forward
+    had = vars(module).get("forward")
+
+    @functools.wraps(own)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        with torch.autocast("cpu", dtype):
+            return own(*args, **kwargs)
+
+    forward.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
+    module.forward = forward
+    try:
+        with torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        if had is None:
+            del vars(module)["forward"]
+        else:
+            module.forward = had
 
 
 def with_casts_shown(exported: Any) -> Any:

@@ -24,6 +24,7 @@ from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
 from irees.runtime.program import to_torch
 
+from .autocasting import in_a_region
 from .batch_averages import averages_traced
 from .constants import refuse_odd_tensor
 from .decisions import (
@@ -106,7 +107,7 @@ def export(
     args, kwargs = distinct(args, kwargs, tensors_of(program))
     if dynamic_shapes is not None:
         dynamic_shapes = as_exported(module, args, kwargs, dynamic_shapes)
-    with quiet(), torch.no_grad():
+    with quiet(), torch.no_grad(), in_a_region(module):
         try:
             return _exported(module, args, kwargs, dynamic_shapes)
         except IreesError:
