@@ -501,6 +501,38 @@ def test_distributions(target):
         assert abs(k.var() / rate - 1) < 2 * limit
 
 
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_gamma_variates_have_mean_and_variance_of_their_shape(target):
+    n = 2000 if target == "reference" else 40000
+    limit = 6 / math.sqrt(n)
+    for kind in (np.float32, np.float64):
+        for shape in (0.3, 1.0, 2.5, 1000.0):
+            g = drawn(random.gamma, np.full((n,), shape, kind), target=target).astype(np.float64)
+            assert g.min() > 0
+            assert abs(g.mean() - shape) < limit * shape**0.5
+            # The variance's deviation is that of the fourth moment, 2 + 6 / shape.
+            assert abs(g.var() / shape - 1) < limit * (2 + 6 / shape) ** 0.5
+    assert (drawn(random.gamma, np.array([0.0, 1e-8], np.float32)) == np.float32(2.0**-126)).all()
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_binomial_numbers_have_mean_and_variance_of_their_trials(target):
+    n = 1000 if target == "reference" else 20000
+    limit = 6 / math.sqrt(n)
+    for count, p in ((1, 0.3), (40, 0.9), (1000, 0.4), (1e6, 1e-5), (1e6, 0.999)):
+        counts, ps = np.full((n,), count, np.float32), np.full((n,), p, np.float32)
+        k = drawn(random.binomial, counts, ps, target=target).astype(np.float64)
+        mean, variance = count * float(ps[0]), count * float(ps[0]) * (1 - float(ps[0]))
+        assert (k == np.floor(k)).all()
+        assert k.min() >= 0
+        assert k.max() <= count
+        assert abs(k.mean() - mean) < limit * variance**0.5
+        assert abs(k.var() / variance - 1) < 2 * limit
+    sure = np.array([0.0, 1.0], np.float32)
+    k = drawn(random.binomial, np.array([7, 7], np.float32), sure)
+    np.testing.assert_array_equal(k, [0, 7])
+
+
 def test_halves_stay_below_one():
     u = drawn(lambda b, s: b.cast(b.cast(random.uniform(b, s, (3000,), BF16), BF16), F32))
     assert u.max() < 1

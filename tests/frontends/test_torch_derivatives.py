@@ -25,6 +25,7 @@ TRANSFORMS = {
     "grad of rows": vmap(grad(energy)),
     "hessian": lambda x: hessian(energy)(x[0]),
     "jvp": lambda x: jvp(lambda y: (y @ y.T).softmax(-1), (x,), (x + 1,)),
+    "jacobian of a dual": lambda x: jacfwd(lambda v: v.exp() * x.sum())(x[0]),
     "vjp": lambda x: vjp(torch.tanh, x)[1](x)[0],
     "jacobians": lambda x: (jacrev(torch.sin)(x[0]), jacfwd(lambda y: y.cumprod(0))(x[0])),
 }

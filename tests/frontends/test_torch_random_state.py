@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import queue
 import random
 import threading
@@ -147,3 +148,24 @@ def test_checkpoints_keep_states():
 
     found = irees.compile(f, (torch.ones(8),), target="reference")(torch.ones(8))
     assert set(found.tolist()) <= {0.0, float(2 * torch.ones(()).sin())}
+
+
+def test_distributions_are_sampled():
+    from torch import distributions as d
+
+    def f(m):
+        return (
+            d.Beta(m, m + 1).rsample((400,)), d.Gamma(m, 1.0).sample((400,)),
+            d.Binomial(10, m / 4).sample((400,)), d.Dirichlet(m).rsample((400,)),
+            d.StudentT(m + 5).rsample((400,)),
+        )  # fmt: skip
+
+    m = torch.tensor([0.5, 1.0, 2.0, 3.5])
+    beta, gamma, binomial, dirichlet, student = irees.compile(f, (m,))(m)
+    close = functools.partial(torch.testing.assert_close, rtol=0.2, atol=0.25)
+    close(beta.mean(0), m / (2 * m + 1))
+    close(gamma.mean(0), m)
+    close(binomial.mean(0), 2.5 * m)
+    close(dirichlet.mean(0), m / m.sum())
+    torch.testing.assert_close(dirichlet.sum(1), torch.ones(400))
+    close(student.mean(0), torch.zeros(4))

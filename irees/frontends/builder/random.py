@@ -190,8 +190,45 @@ def bernoulli(b: Builder, seed: SSAValue, shape: Sequence[Size], p: float) -> Te
     return b.map(lambda u: u < p, uniform(b, seed, shape, F32), dtype=BOOL)
 
 
+_FOURS = 60
+"""The bit of a counter above all linear indices."""
+
+
+def _trials(
+    b: Builder,
+    seed: SSAValue,
+    given: Sequence[Tensor],
+    inits: Sequence[Tensor],
+    count: int,
+    trial: Any,
+) -> list[Tensor]:
+    """
+    Repeats `count` trials for each element of equally shaped tensors: the carried values become
+    trial(draw, elements, carried values), where draw(0), draw(1) ... are four random u32 each.
+    """
+    shape = given[0].shape
+    rank = len(shape)
+    whole = projection(rank + 1, tuple(range(rank)))
+    maps = [*[whole] * len(given), projection(rank + 1, (rank,)), *[whole] * len(inits)]
+
+    def step(s: Body, *values: Scalar) -> tuple[Scalar, ...]:
+        place = s.number(0, INDEX)
+        for i, size in enumerate([*shape, count]):
+            place = place * s.as_index(b.value(size)) + s.index(i)
+        key = s.scalar(seed, I64).to(U64)
+        counter = place.to(U64)
+
+        def draw(i: int) -> tuple[Scalar, ...]:
+            return philox(key, counter | i << _FOURS if i else counter)
+
+        return trial(draw, values[: len(given)], values[len(given) + 1 :])
+
+    steps = b.empty(BOOL, [count])
+    return b.structured([*given, steps], inits, maps, [False] * rank + [True], step)
+
+
 _ARRIVALS, _MOST = 160, 64.0
-"""Arrivals drawn for rates up to 64: 12 standard deviations above the mean."""
+"""Arrivals drawn for means up to 64: 12 standard deviations above the mean."""
 
 
 def poisson(b: Builder, seed: SSAValue, rate: Tensor) -> Tensor:
@@ -200,25 +237,83 @@ def poisson(b: Builder, seed: SSAValue, rate: Tensor) -> Tensor:
     up to 64; above, a normal quantile with the Cornish-Fisher skewness correction.
     """
     wide = F64 if rate.dtype is F64 else F32
-    rate, rank = b.cast(rate, wide), rate.rank
-    whole = tuple(range(rank))
-    maps = [projection(rank + 1, whole), projection(rank + 1, (rank,))]
-    maps += [projection(rank + 1, whole)] * 2
+    rate = b.cast(rate, wide)
     inits = [b.full(0.0, wide, rate.shape), b.full(0.0, wide, rate.shape)]
 
-    def arrive(s: Body, limit: Scalar, _: Scalar, time: Scalar, n: Scalar) -> tuple[Scalar, Scalar]:
-        place = s.number(0, INDEX)
-        for i, size in enumerate([*rate.shape, _ARRIVALS]):
-            place = place * s.as_index(b.value(size)) + s.index(i)
-        p, q, *_ = philox(s.scalar(seed, I64).to(U64), place.to(U64))
+    def arrive(draw: Any, given: Any, carried: Any) -> tuple[Scalar, Scalar]:
+        (limit,), (time, n) = given, carried
+        p, q, *_ = draw(0)
         time = time - (1 - _fraction(p, q, _digits(wide))).log()
         return time, n + (time <= limit).to(wide)
 
-    steps = b.empty(BOOL, [_ARRIVALS])
-    _, counts = b.structured([rate, steps], inits, maps, [False] * rank + [True], arrive)
+    _, counts = _trials(b, seed, [rate], inits, _ARRIVALS, arrive)
 
     def choose(r: Scalar, n: Scalar, z: Scalar) -> Scalar:
         far = (r + r.sqrt() * z + (z * z - 1) / 6 + 0.5).floor().maximum(0.0)
         return (r <= _MOST).where(n, far)
 
     return b.map(choose, rate, counts, normal(b, seed, rate.shape, wide))
+
+
+def binomial(b: Builder, seed: SSAValue, count: Tensor, p: Tensor) -> Tensor:
+    """
+    The number of successes in `count` trials of probability p. The rarer of success and failure is
+    counted: by the trials between two of it for means up to 64, else as `poisson` does.
+    """
+    wide = F64 if count.dtype is F64 else F32
+    count, p = b.cast(count, wide), b.cast(p, wide)
+    rare = b.map(lambda v: v.minimum(1 - v).maximum(0.0), p)
+    inits = [b.full(0.0, wide, count.shape), b.full(0.0, wide, count.shape)]
+
+    def succeed(draw: Any, given: Any, carried: Any) -> tuple[Scalar, Scalar]:
+        (limit, chance), (trial, n) = given, carried
+        p, q, *_ = draw(0)
+        noise = (1 - _fraction(p, q, _digits(wide))).log()
+        # Without a chance the first success never comes: its trial is infinite or nan.
+        trial = trial + (noise / (-chance).log1p()).floor() + 1
+        return trial, n + (trial <= limit).to(wide)
+
+    _, counts = _trials(b, seed, [count, rare], inits, _ARRIVALS, succeed)
+
+    def choose(n: Scalar, p: Scalar, q: Scalar, k: Scalar, z: Scalar) -> Scalar:
+        mean = n * q
+        skew = (z * z - 1) * (1 - q * 2) / 6
+        far = (mean + (mean * (1 - q)).sqrt() * z + skew + 0.5).floor().maximum(0.0).minimum(n)
+        found = (mean <= _MOST).where(k, far)
+        return (p > 0.5).where(n - found, found)
+
+    return b.map(choose, count, p, rare, counts, normal(b, seed, count.shape, wide))
+
+
+_ATTEMPTS = 24
+"""Attempts to draw a gamma variate; each is accepted with probability 0.95 or more."""
+_LEAST = {"f32": 2.0**-126, "f64": 2.0**-1022}
+
+
+def gamma(b: Builder, seed: SSAValue, shape: Tensor) -> Tensor:
+    """
+    Gamma variates of scale 1, never 0 (Marsaglia and Tsang, "A simple method for generating gamma
+    variables"); f16 and bf16 give f32. A variate of a shape a < 1 is one of a + 1, times u^(1/a).
+    """
+    wide = F64 if shape.dtype is F64 else F32
+    shape = b.cast(shape, wide)
+
+    def attempt(draw: Any, given: Any, carried: Any) -> Scalar:
+        (a,), (found,) = given, carried
+        words = [*draw(0), *draw(1)]
+        first, second, third, fourth = (
+            _fraction(high, low, _digits(wide)) for high, low in zip(words[::2], words[1::2])
+        )
+        d = (a < 1.0).where(a + 1, a) - 1 / 3
+        x = _normal(first, second)
+        v = x / (d * 9).sqrt() + 1
+        v = v * v * v
+        bound = x * x * 0.5 + d - d * v + d * v.log()
+        accepted = (v > 0.0) & ((1 - third).log() < bound)
+        scale = (a < 1.0).where(((1 - fourth).log() / a).exp(), 1.0)
+        new = (d * v * scale).maximum(_LEAST[wide.name])
+        return ((found < 0.0) & accepted).where(new, found)
+
+    start = b.full(-1.0, wide, shape.shape)
+    (found,) = _trials(b, seed, [shape], [start], _ATTEMPTS, attempt)
+    return b.map(lambda v, a: (v < 0.0).where(a.maximum(_LEAST[wide.name]), v), found, shape)

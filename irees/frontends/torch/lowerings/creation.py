@@ -17,7 +17,7 @@ from ..operators import aten
     aten.empty.memory_format, aten.empty_strided.default, aten.empty_like.default,
     aten.new_empty.default, aten.new_empty_strided.default, aten.empty_permuted.default,
     aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default,
-    aten._efficientzerotensor.default,
+    aten._efficientzerotensor.default, aten._new_zeros_with_same_feature_meta.default,
 )  # fmt: skip
 def zeros(call: Call, *_: Any) -> Tensor:
     """A tensor of 0; also used for uninitialized tensors"""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from xdsl.ir import SSAValue
 
-from ...builder import Scalar, Size, Tensor, random, reductions
+from ...builder import Scalar, Size, Tensor, random, reductions, shapes
 from ...builder.dtypes import BOOL, I64
 from ..calls import Call, lowers
 from ..dtypes import dtype_of
@@ -246,6 +246,30 @@ def poisson(call: Call, rate: Tensor) -> Tensor:
         rate, lambda v: v >= 0.0, "the rate of a Poisson process must be at least 0"
     )
     return call.b.cast(random.poisson(call.b, fresh_seed(call), rate), call.dtype())
+
+
+@lowers(aten.binomial.default)
+def binomial(call: Call, count: Tensor, p: Tensor) -> Tensor:
+    """The number of successes in `count` trials of probability p"""
+    return call.b.cast(random.binomial(call.b, fresh_seed(call), count, p), call.dtype())
+
+
+@lowers(aten._standard_gamma.default)
+def standard_gamma(call: Call, shape: Tensor) -> Tensor:
+    """Variates of the gamma distribution of scale 1"""
+    return call.b.cast(random.gamma(call.b, fresh_seed(call), shape), call.dtype())
+
+
+@lowers(aten._sample_dirichlet.default)
+def sample_dirichlet(call: Call, concentration: Tensor) -> Tensor:
+    """g / sum(g) of gamma variates g, for each row"""
+    b, limits = call.b, torch.finfo(call.fake().dtype)
+    drawn = random.gamma(b, fresh_seed(call), concentration)
+    last = drawn.rank - 1
+    sums = shapes.unsqueeze(b, reductions.sum_(b, drawn, [last]), last)
+    least, most = limits.tiny, 1 - limits.eps / 2
+    shares = b.map(lambda g, s: (g / s).maximum(least).minimum(most), drawn, sums)
+    return b.cast(shares, call.dtype())
 
 
 @lowers(aten.multinomial.default)
