@@ -22,6 +22,7 @@ from xdsl.ir import Operation
 from irees.dialects.signature import is_entry, mark_unsigned
 from irees.errors import UnsupportedError
 from irees.fence import fenced
+from irees.runtime.objects import encoded, is_constant
 from irees.runtime.signature import Signature
 from irees.runtime.trees import LEAF, Tree, class_path, count_leaves
 
@@ -97,8 +98,8 @@ def _tree(definition: Any) -> Tree:
     children = [_tree(child) for child in definition.children()]
     if kind in (tuple, list):
         return {"kind": kind.__name__, "children": children}
-    if kind is dict:
-        return {"kind": "dict", "keys": list(keys), "children": children}
+    if kind is dict and all(map(is_constant, keys)):
+        return {"kind": "dict", "keys": [encoded(key) for key in keys], "children": children}
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         fields = list(kind._fields)
         return {"kind": "named", "class": class_path(kind), "fields": fields, "children": children}

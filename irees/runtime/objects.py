@@ -7,6 +7,7 @@ sizes, flags and dtypes. An object is rebuilt without its constructor, by settin
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import enum
 import functools
@@ -72,6 +73,29 @@ def put_together(cls: type, fields: list[str], children: list[Any], rest: list[A
         source = name.removeprefix("_").removesuffix("_tensor")
         if source in vars(made):
             setattr(made, name, sys.modules["torch"].tensor(getattr(made, source)))
+    return made
+
+
+def attributes(value: dict[Any, Any]) -> list[Any]:
+    """The attributes of an object that is a dict, as JSON: those that have such a form."""
+    own = getattr(value, "__dict__", value)
+    # Where the attributes of a dict are its items, they are no attributes besides.
+    pairs = [] if own is value else own.items()
+    return [[name, encoded(each)] for name, each in pairs if is_constant(each)]
+
+
+def put_together_mapping(cls: type, items: dict[Any, Any], rest: list[Any]) -> Any:
+    """Rebuilds an object of a class derived from dict, of its items and `attributes`."""
+    try:
+        made = cls(items)
+    except Exception:  # its constructor has other arguments
+        made = cls.__new__(cls)
+    if list(made) != list(items):
+        base = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
+        base.clear(made)
+        base.update(made, items)
+    for name, value in rest:
+        setattr(made, name, decoded(value))
     return made
 
 

@@ -291,7 +291,7 @@ class Signature:
                 return results[said["result"]]
             if "argument" in said:
                 return leaves[said["argument"]]
-            return said.get("constant")
+            return decoded(said.get("constant"))
 
         if self.outputs == LEAF:
             return leaf(self.results[0])

@@ -5,12 +5,16 @@ A tree is JSON. `"*"` is a leaf, any other node is an object with a `kind`:
 
     {"kind": "dict", "keys": ["x", "y"], "children": ["*", {"kind": "list", "children": []}]}
 
+Keys other than numbers and strings have the form of `irees.runtime.objects`: `{"tuple": [1, 2]}`.
+
 | kind | object |
 |---|---|
 | `none`, `tuple`, `list`, `deque` | None, and sequences; a tuple may have a `class`: `torch:Size` |
 | `dict`, `ordered_dict`, `defaultdict` | mappings, with `keys` in their order |
 | `named` | an instance of `class` (`module:qualname`) with `fields` |
 | `object` | an instance of `class` with `fields`; other attributes as JSON in `rest` |
+
+A `dict` may have a `class`, which is derived from dict, and its attributes in `rest`.
 
 A `named` node is a dataclass, a named tuple, or a `ModelOutput` of transformers; an `object` is a
 cache of transformers or one of its layers. A class is imported when its first object is created,
@@ -24,11 +28,12 @@ import collections
 import dataclasses
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from irees.errors import ArgumentError, ParseError
-from irees.runtime.objects import changed, put_together
+from irees.runtime.objects import changed, decoded, put_together, put_together_mapping
 
 LEAF = "*"
 Tree = Any
@@ -50,13 +55,23 @@ _KINDS = {"none", "named", "object", *_SEQUENCES, *_MAPPINGS}
 MAX_DEPTH = 64
 
 
+_local: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
+"""Classes local to a function by path: this process finds them, although it cannot import them."""
+
+
 def class_path(kind: type) -> str:
     """The name of a class for `import_class`."""
-    return f"{kind.__module__}:{kind.__qualname__}"
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    first = kind.__qualname__.partition(".")[0]
+    if "<locals>" in path or not hasattr(sys.modules.get(kind.__module__), first):
+        _local[path] = kind
+    return path
 
 
 def import_class(path: str) -> type | None:
     """The class of that name; None if it cannot be imported."""
+    if path in _local:
+        return _local[path]
     module, _, name = path.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -89,6 +104,14 @@ def check_tree(tree: Any, depth: int = 0) -> None:
         check_tree(child, depth + 1)
 
 
+def _keys(tree: Tree) -> list[Any]:
+    """The keys of a mapping, which the tree has as JSON. Raises ParseError."""
+    keys = [decoded(key) if isinstance(key, dict) else key for key in tree["keys"]]
+    if not all(isinstance(key, Hashable) for key in keys):
+        raise ParseError("the manifest's 'signature' has a key that cannot be one of a dict")
+    return keys
+
+
 def count_leaves(tree: Tree) -> int:
     """Number of leaves of a tree."""
     return 1 if tree == LEAF else sum(map(count_leaves, tree.get("children", ())))
@@ -105,7 +128,7 @@ def leaf_paths(tree: Tree, path: str) -> Iterator[str]:
 
 def _steps(tree: Tree) -> list[str]:
     if "keys" in tree:
-        return [f"[{key!r}]" for key in tree["keys"]]
+        return [f"[{key!r}]" for key in _keys(tree)]
     if "fields" in tree:
         return [f".{name}" for name in tree["fields"]]
     return [f"[{i}]" for i in range(len(tree.get("children", ())))]
@@ -123,7 +146,7 @@ def describe(tree: Tree) -> str:
     if kind == "list":
         return f"[{', '.join(children)}]"
     if "keys" in tree:
-        return f"{{{', '.join(f'{k!r}: {c}' for k, c in zip(tree['keys'], children))}}}"
+        return f"{{{', '.join(f'{k!r}: {c}' for k, c in zip(_keys(tree), children))}}}"
     name = tree.get("class", kind).rpartition(":")[2]
     fields = tree.get("fields")
     inner = children if fields is None else [f"{f}={c}" for f, c in zip(fields, children)]
@@ -192,11 +215,10 @@ def _parts(tree: Tree, value: Any, path: str) -> list[Any]:
             raise _mismatch(path, f"a {kind} of {len(children)}", value)
         return list(value)
     if kind in _MAPPINGS:
-        if not isinstance(value, Mapping) or set(value) != set(tree["keys"]):
-            raise _mismatch(
-                path, f"a dict with the keys {', '.join(map(repr, tree['keys']))}", value
-            )
-        return [value[key] for key in tree["keys"]]
+        keys = _keys(tree)
+        if not isinstance(value, Mapping) or set(value) != set(keys):
+            raise _mismatch(path, f"a dict with the keys {', '.join(map(repr, keys))}", value)
+        return [value[key] for key in keys]
     return _field_values(tree, value, path)
 
 
@@ -239,9 +261,9 @@ def unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     if kind in _SEQUENCES:
         return _sequence(tree)(parts)
     if kind == "defaultdict":
-        return collections.defaultdict(None, zip(tree["keys"], parts))
+        return collections.defaultdict(None, zip(_keys(tree), parts))
     if kind in _MAPPINGS:
-        return _MAPPINGS[kind](zip(tree["keys"], parts))
+        return _mapping(tree)(zip(_keys(tree), parts))
     if kind == "object":
         return make_object(tree, parts)
     return make_named(tree, parts)
@@ -255,6 +277,14 @@ def _sequence(tree: Tree) -> type:
     return found if isinstance(found, type) and issubclass(found, plain) else plain
 
 
+def _mapping(tree: Tree) -> Callable[[Any], Any]:
+    """What creates a mapping: the node's class if it can be imported, else that of its kind."""
+    cls = import_class(tree["class"]) if "class" in tree else None
+    if cls is None or not issubclass(cls, dict):
+        return _MAPPINGS[tree["kind"]]
+    return lambda items: put_together_mapping(cls, dict(items), tree.get("rest", []))
+
+
 _makers: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
@@ -262,6 +292,8 @@ def make_named(tree: Tree, parts: list[Any]) -> Any:
     """Creates an instance of a node's class, or a dict if the class cannot be imported."""
     path = tree["class"]
     fields = dict(zip(tree["fields"], parts))
+    if path in _local:
+        return _maker(_local[path])(fields)
     if path not in _makers:
         _makers[path] = _maker(import_class(path))
     return _makers[path](fields)

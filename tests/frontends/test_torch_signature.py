@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
+import enum
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -331,3 +334,120 @@ def test_graphs_of_fx_return_plain_lists_and_dicts():
     assert type(found) is dict
     assert type(found["rest"]) is list
     torch.testing.assert_close(found, traced(X))
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Attributes(dict):
+    """A dict whose attributes are its items."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.__dict__ = self
+
+
+class Tagged(dict):
+    """A dict that cannot be constructed from a dict, with an attribute."""
+
+    def __init__(self, tag, number, **items):
+        super().__init__(**items)
+        self.tag, self.number = tag, number
+
+
+class Ordered(collections.OrderedDict):
+    pass
+
+
+MAPPINGS = {
+    "attributes": lambda **items: Attributes(items, inner=Attributes(items)),
+    "tagged": lambda **items: Tagged("t", 3, **items),
+    "ordered": lambda **items: Ordered(items),
+    "user": lambda **items: collections.UserDict(items),
+}
+
+
+@pytest.mark.parametrize("name", MAPPINGS)
+def test_classes_derived_from_dict_are_arguments_and_results(name, tmp_path):
+    make = MAPPINGS[name]
+
+    def f(given):
+        return make(b=given["b"] * len(given), a=given["a"]), getattr(given, "tag", None)
+
+    given = make(b=X, a=X + 1)
+    program, wanted = irees.compile(f, (given,)), f(given)
+    program.save(tmp_path / "p")
+    for each in (program, irees.load(tmp_path / "p")):
+        found, tag = each(given)
+        assert type(found) is type(wanted[0])
+        assert (list(found), tag) == (list(wanted[0]), wanted[1])
+        torch.testing.assert_close(torch.as_tensor(found["b"]), wanted[0]["b"])
+        assert getattr(found, "tag", None) == tag
+    assert getattr(program(given)[0], "number", 3) == 3
+    if name == "attributes":
+        assert type(program(given)[0].inner) is Attributes
+
+
+def test_namespaces_are_arguments_and_results():
+    def f(given):
+        return types.SimpleNamespace(y=given.x * given.n, n=4)
+
+    program = irees.compile(f, (types.SimpleNamespace(x=X, n=3),), target="reference")
+    found = program(types.SimpleNamespace(x=X, n=3))
+    assert (type(found), found.n) == (types.SimpleNamespace, 4)
+    torch.testing.assert_close(found.y, X * 3)
+    with pytest.raises(ArgumentError, match="n is 5, not 3"):
+        program(types.SimpleNamespace(x=X, n=5))
+
+
+def test_classes_of_a_function_are_those_of_results():
+    pair = collections.namedtuple("pair", "first second")
+
+    @dataclasses.dataclass
+    class Sum:
+        value: torch.Tensor
+        count: int = 2
+
+    class Items(dict):
+        pass
+
+    def f(x):
+        return pair(x, Sum(x + 1)), Items(x=x * 2)
+
+    found, items = irees.compile(f, (X,), target="reference")(X)
+    assert (type(found), type(found.second), type(items)) == (pair, Sum, Items)
+    assert found.second.count == 2
+
+
+def test_keys_of_any_kind(tmp_path):
+    def f(given):
+        return {(1, "a"): given[2, 3], None: given[Color.RED] + 1, Color.RED: X, 1.5: X}
+
+    given = {(2, 3): X, Color.RED: X * 2}
+    program = irees.compile(f, (given,))
+    program.save(tmp_path / "p")
+    for each in (program, irees.load(tmp_path / "p")):
+        found = each(given)
+        assert list(found) == [(1, "a"), None, Color.RED, 1.5]
+        torch.testing.assert_close(torch.as_tensor(found[None]), X * 2 + 1)
+    with pytest.raises(ArgumentError, match=r"a dict with the keys \(2, 3\), <Color.RED: 1>"):
+        program({(2, 3): X})
+    with pytest.raises(UnsupportedError, match="a key of a dict is an object of"):
+        irees.compile(lambda x: {object(): x}, (X,), target="reference")
+
+
+def test_results_that_are_constants(tmp_path):
+    def f(x, color):
+        return x + 1, x.dtype, x.device, Color.RED, color, {"a", "b"}, slice(1, 2), 2 + 3j
+
+    program, wanted = irees.compile(f, (X, Color.RED)), f(X, Color.RED)
+    program.save(tmp_path / "p")
+    for each in (program, irees.load(tmp_path / "p")):
+        assert each(X, Color.RED)[1:] == wanted[1:]
+
+
+def test_a_key_of_a_manifest_must_be_hashable():
+    tree = {"kind": "dict", "keys": [{"list": []}], "children": ["*"]}
+    with pytest.raises(ParseError, match="cannot be one of a dict"):
+        trees.unflatten(tree, iter([1]))

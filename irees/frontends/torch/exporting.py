@@ -156,6 +156,10 @@ _SPECIALIZED = "specialized it to be a constant"
 """Part of PyTorch's message for a dynamic dim for which it compiled one size."""
 
 
+_UNKNOWN_RESULT = "in output, which is not a known type"
+"""Part of PyTorch's message for a result that is neither a tensor nor a number or a string."""
+
+
 class _ReadsValues(Exception):
     """The user's own code reads values of tensors."""
 
@@ -200,6 +204,8 @@ class _Attempt:
     specialized: Exception | None = None
     """The error of an attempt that gave a dynamic dim one size."""
     sizes: Specializations = field(default_factory=Specializations)
+    fixed_results: bool = False
+    """Whether PyTorch has refused a result that is no tensor."""
 
     def run(self, args: tuple, kwargs: dict) -> Any:
         """Exports, a second time if the program converts a symbolic number."""
@@ -226,7 +232,7 @@ class _Attempt:
             total_lengths_checked(),
             averages_traced(),
             random_state_refused(),
-            fixed_arguments(plain, args, kwargs) as (given, named),
+            fixed_arguments(plain, args, kwargs, self.fixed_results) as (given, named),
         ):
             once = functools.partial(self.export, plain, given, named, self.dynamic_shapes)
             with Effects(plain) as effects:
@@ -243,6 +249,9 @@ class _Attempt:
             return True
         if self.dynamic_shapes is not None and _SPECIALIZED in text and self.specialized is None:
             self.specialized = error
+            return True
+        if _UNKNOWN_RESULT in text and not self.fixed_results:
+            self.fixed_results = True
             return True
         return False
 

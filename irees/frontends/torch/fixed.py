@@ -1,5 +1,5 @@
 """
-Arguments that are neither tensors nor numbers: constants of the program.
+Arguments and results that are neither tensors nor numbers: constants of the program.
 
 `torch.export` takes numbers and strings as constants, but no dtype, device, Enum, slice, path, set
 or function. While a program is exported, each of them is replaced by a string, which its `forward`
@@ -7,7 +7,8 @@ turns back into the object:
 
     model(x, torch.float16)  =>  export(model, (x, 'irees:fixed:[{"torch": ["dtype", ...]}, ...]'))
 
-Each call of the compiled program compares its argument with the constant.
+Each call of the compiled program compares its argument with the constant. Results are replaced
+likewise, where PyTorch has refused one.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ def is_fixed(value: Any) -> bool:
 
 @contextmanager
 def fixed_arguments(
-    module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]
+    module: torch.nn.Module, args: tuple, kwargs: dict[str, Any], results: bool = False
 ) -> Generator[tuple[tuple, dict[str, Any]]]:
-    """The arguments with strings for fixed values, which the module's `forward` understands."""
+    """
+    The arguments with strings for fixed values, which the module's `forward` understands. With
+    `results` it returns such strings, too.
+    """
     values: dict[str, Any] = {}
 
     def text(value: Any) -> Any:
@@ -49,7 +53,7 @@ def fixed_arguments(
     def value_of(leaf: Any) -> Any:
         return values.get(leaf, leaf) if type(leaf) is str else leaf
 
-    if not any(map(is_fixed, tree_leaves((args, kwargs)))):
+    if not results and not any(map(is_fixed, tree_leaves((args, kwargs)))):
         yield args, kwargs
         return
     args, kwargs = tree_map(text, (args, kwargs))
@@ -58,7 +62,8 @@ def fixed_arguments(
     @functools.wraps(own)
     def forward(*given: Any, **named: Any) -> Any:
         given, named = tree_map(value_of, (given, named))
-        return own(*given, **named)
+        found = own(*given, **named)
+        return tree_map(text, found) if results else found
 
     forward.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
     had = vars(module).get("forward")

@@ -182,7 +182,7 @@ class _Outputs:
     def _leaf(self, result: Any) -> dict[str, Any]:
         if isinstance(result, Tensor | Symbolic | SSAValue):
             return {"result": self._result(result)}
-        return {"constant": result}
+        return constant_leaf(result)
 
     def _result(self, result: Any) -> int:
         """Returns the number of a result; reuses the number of a value that is already returned."""

@@ -7,10 +7,12 @@ of transformers.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import re
 import sys
+import types
 from typing import Any
 
 import torch
@@ -18,7 +20,14 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.utils import _pytree as pytree
 
 from irees.errors import UnsupportedError
-from irees.runtime.objects import put_together, take_apart
+from irees.runtime.objects import (
+    attributes,
+    encoded,
+    is_constant,
+    put_together,
+    put_together_mapping,
+    take_apart,
+)
 from irees.runtime.trees import LEAF, Tree, class_path, import_class
 
 _PLAIN = {tuple: "tuple", list: "list", immutable_list: "list"}
@@ -33,16 +42,19 @@ def tree_of_spec(spec: Any) -> Tree:
     kind, context = spec.type, spec.context
     children = [tree_of_spec(child) for child in spec.children()]
     if kind in (dict, immutable_dict):
-        return {"kind": "dict", "keys": list(context), "children": children}
+        return {"kind": "dict", "keys": _keys(context), "children": children}
     if kind is torch.Size:
         return {"kind": "tuple", "class": class_path(kind), "children": children}
     if kind in _PLAIN:
         return {"kind": _PLAIN[kind], "children": children}
     if kind.__name__ in _KEYED and kind.__module__ == "collections":
         keys = context[1] if kind.__name__ == "defaultdict" else context
-        return {"kind": _KEYED[kind.__name__], "keys": list(keys), "children": children}
+        return {"kind": _KEYED[kind.__name__], "keys": _keys(keys), "children": children}
     if kind.__name__ == "deque":
         return {"kind": "deque", "children": children}
+    if isinstance(context, Items):
+        own = {"class": class_path(kind), "rest": json.loads(context.rest)}
+        return {"kind": "dict", "keys": _keys(context.keys), **own, "children": children}
     if isinstance(context, Context):
         fields, rest = list(context.fields), json.loads(context.rest)
         own = {"class": class_path(kind), "fields": fields, "rest": rest}
@@ -53,6 +65,14 @@ def tree_of_spec(spec: Any) -> Tree:
     if isinstance(context, type):
         return {**named, "class": class_path(context), "fields": list(context._fields)}
     return {**named, "fields": _fields(kind, context, children)}
+
+
+def _keys(keys: Any) -> list[Any]:
+    """The keys of a dict as JSON. Raises UnsupportedError for a key without such a form."""
+    for key in keys:
+        if not is_constant(key):
+            raise UnsupportedError(f"a key of a dict is an object of {class_path(type(key))}")
+    return [encoded(key) for key in keys]
 
 
 def _fields(kind: type, context: Any, children: list[Tree]) -> list[str]:
@@ -82,6 +102,15 @@ class Context:
     fields: tuple[str, ...]
     rest: str
     """Other attributes, as JSON."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Items:
+    """The state of an object derived from dict that a pytree keeps in addition to its values."""
+
+    keys: tuple[Any, ...]
+    rest: str
+    """Attributes, as JSON."""
 
 
 def register_known_types(values: Any) -> None:
@@ -127,6 +156,26 @@ def register_object(cls: type, whole: bool = False) -> None:
     )  # fmt: skip
 
 
+def register_mapping(cls: type) -> None:
+    """Registers a class derived from dict as a pytree node made of its values."""
+
+    def flatten(value: Any) -> tuple[list[Any], Items]:
+        return list(value.values()), Items(tuple(value), json.dumps(attributes(value)))
+
+    def flatten_with_keys(value: Any) -> tuple[list[Any], Items]:
+        children, context = flatten(value)
+        return list(zip(map(pytree.MappingKey, context.keys), children)), context
+
+    def unflatten(children: Any, context: Items) -> Any:
+        items = dict(zip(context.keys, children))
+        return put_together_mapping(cls, items, json.loads(context.rest))
+
+    pytree.register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=f"irees.{class_path(cls)}",
+        flatten_with_keys_fn=flatten_with_keys,
+    )  # fmt: skip
+
+
 def _has_tensors(value: Any) -> bool:
     """Whether a field's value is or contains a tensor or a symbolic number."""
     if isinstance(value, torch.Tensor | torch.SymInt) or _is_cache(type(value)):
@@ -153,6 +202,9 @@ def register_named_in(error: BaseException) -> bool:
         if not dataclasses.is_dataclass(cls) and _is_plain(cls):
             register_object(cls, whole=True)
             return True
+        if not dataclasses.is_dataclass(cls) and issubclass(cls, dict):
+            register_mapping(cls)
+            return True
         if dataclasses.is_dataclass(cls):
             torch.export.register_dataclass(cls, serialized_type_name=class_path(cls))
             return True
@@ -161,6 +213,8 @@ def register_named_in(error: BaseException) -> bool:
 
 def _is_plain(cls: type) -> bool:
     """Whether instances of a class are fully described by their attributes (default `__new__`)."""
+    if issubclass(cls, types.SimpleNamespace) or cls is collections.UserDict:
+        return True
     return (
         cls.__new__ is object.__new__
         and cls.__dictoffset__ != 0
@@ -171,8 +225,13 @@ def _is_plain(cls: type) -> bool:
 
 def _local_class(name: str) -> type | None:
     """Finds a class that is not a module attribute, such as a class local to a function."""
-    short = name.rpartition(".")[2]
-    for cls in object.__subclasses__():
-        if cls.__name__ == short and f"{cls.__module__}.{cls.__qualname__}" == name:
-            return cls
-    return None
+    short, found = name.rpartition(".")[2], None
+    seen, todo = {object}, [object]
+    while todo:
+        for cls in type.__subclasses__(todo.pop()):
+            if cls not in seen:
+                seen.add(cls)
+                todo.append(cls)
+                if cls.__name__ == short and f"{cls.__module__}.{cls.__qualname__}" == name:
+                    found = cls
+    return found
