@@ -34,6 +34,7 @@ from irees.frontends.torch.decomposing import graph_table
 from irees.frontends.torch.exporting import reason as reason_of
 from irees.frontends.torch.kernel_checks import refuse_dtypes
 from irees.frontends.torch.partitioning import Part, parts_of, refused
+from irees.frontends.torch.sharing import keep_memory_apart
 from irees.options import Options
 from irees.remarks import remark
 from irees.target import Target
@@ -167,6 +168,7 @@ def compiled(
             raise reason
         remark("missed", "torch.compile", reason.location, f"runs in PyTorch: {reason.message}")
         _log.warning("irees: %s runs in PyTorch: %s", node.target, reason)
+    keep_memory_apart(graph)
     if refusals.reasons:
         return boxed(Sequential(graph, parts_of(graph, refusals), options))
     try:

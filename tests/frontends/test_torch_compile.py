@@ -229,6 +229,28 @@ def test_a_mutation_behind_an_operator_of_pytorch_is_not_lost():
     assert buffer.tolist() == [1.0] * 3
 
 
+def test_weights_get_the_memory_of_new_values():
+    """`set_` gives the fake tensor of an argument the memory of a value that is computed later."""
+
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mine, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            for mine, other in zip(self.mine.parameters(), self.other.parameters()):
+                mine.data = mine.data * 0.5 + other.data * 0.5
+            return self.mine(x)
+
+    eager = Average()
+    model = copy.deepcopy(eager)
+    run = torch.compile(model, backend="irees")
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(run(X), eager(X))
+    torch.testing.assert_close(model.mine.weight, eager.mine.weight)
+
+
 def test_threads_while_weights_change():
     model = nn.Linear(8, 4)
     function = torch.compile(model, backend="irees")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -197,3 +199,57 @@ def test_elements_that_share_memory_are_not_written(kind, target):
     turned = torch.zeros(4, 3).t()
     program(turned, torch.ones(3, 4))
     assert turned.sum() == 12
+
+
+def clip(self, x):
+    self.linear.weight.data.clamp_(-0.1, 0.1)
+    return self.linear(x)
+
+
+def average(self, x):
+    for mine, other in zip(self.linear.parameters(), self.other.parameters()):
+        mine.data = mine.data * 0.5 + other.data * 0.5
+    self.seen.data = self.seen.data + x.data.sum()
+    return self.linear(x) + self.seen
+
+
+def double(self, x):
+    x.data = x.data * 2
+    self.linear.bias.data += 1
+    return self.linear(x)
+
+
+@pytest.mark.parametrize("function", [clip, average, double])
+def test_data_of_a_tensor_is_read_and_assigned(function):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.other = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+            self.register_buffer("seen", torch.zeros(()))
+
+        forward = function
+
+    torch.manual_seed(0)
+    eager = Model()
+    program = irees.compile(copy.deepcopy(eager), (torch.ones(2, 3),), target="reference")
+    for n in range(3):
+        mine, given = torch.full((2, 3), n + 1.0), torch.full((2, 3), n + 1.0)
+        torch.testing.assert_close(program(given), eager(mine).detach())
+        torch.testing.assert_close(given, mine)
+
+
+def test_data_that_a_program_cannot_assign():
+    def other_shape(x):
+        y = x + 1
+        y.data = x[0]
+        return y
+
+    def of_a_view(x):
+        y = x[0]
+        y.data = y.data + 1
+        return x
+
+    with pytest.raises(UnsupportedError, match=r"shape \(2, 3\) data of torch.float32 and shape"):
+        irees.compile(other_shape, (torch.ones(2, 3),), target="reference")
+    with pytest.raises(UnsupportedError, match=r"assigns the .data of a view"):
+        irees.compile(of_a_view, (torch.ones(2, 3),), target="reference")

@@ -11,8 +11,9 @@ only on sizes. Quantized tensors become integers (`quantized.py`), packed sequen
 elements (`packed.py`). Attention, `roll` and `max_pool1d` compare sizes with 0, so they are
 computed differently for tensors of counted sizes. One-element integer `ones` and `zeros` become
 literals, because `item` may read them for a size or a dim. An assignment to `x[:, i]` reads the
-tensor i, so it becomes `index_put_`. `lengths.py` keeps `len(x)` symbolic, `symbolic_counts.py` the
-counts that PyTorch takes as ints.
+tensor i, so it becomes `index_put_`. `x.data`, which is not traced, becomes `x.detach()`, and an
+assignment to it a write. `lengths.py` keeps `len(x)` symbolic, `symbolic_counts.py` the counts that
+PyTorch takes as ints.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+
+from irees.errors import UnsupportedError
 
 from . import packed, quantized, symbolic_counts
 
@@ -127,6 +130,23 @@ def convolution_backward(
     return function(grad_output, input, weight, sizes, *rest, **named)
 
 
+def assign_data(input: Any, value: Any) -> None:
+    """`input.data = value`, as a write to `input`: an exported program keeps no new memory."""
+    if input._is_view():
+        raise UnsupportedError(
+            "the program assigns the .data of a view",
+            hint="assign a new tensor to the variable, or use torch.compile(backend='irees')",
+        )
+    if input.shape != value.shape or input.dtype != value.dtype:
+        raise UnsupportedError(
+            f"the program gives a tensor of {input.dtype} and shape {tuple(input.shape)} data of "
+            f"{value.dtype} and shape {tuple(value.shape)}",
+            hint="keep dtype and shape, or use torch.compile(backend='irees')",
+        )
+    with torch.no_grad():
+        input.copy_(value)
+
+
 def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
     """PyTorch's operator on promoted gradients: its fake-tensor rule lacks the promotion."""
     kind = torch.result_type(grad_output, input)
@@ -195,6 +215,8 @@ def set_item(x: torch.Tensor, key: Any, value: Any) -> None:
 
 _REWRITES: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__setitem__: set_item,
+    torch.Tensor.data.__get__: torch.Tensor.detach,  # type: ignore[attr-defined]
+    torch.Tensor.data.__set__: assign_data,  # type: ignore[attr-defined]
     functional.gaussian_nll_loss: gaussian_nll_loss,
     torch.unique_consecutive: unique_consecutive,
     torch.Tensor.unique_consecutive: unique_consecutive,

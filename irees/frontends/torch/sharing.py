@@ -25,6 +25,18 @@ def storage_of(value: torch.Tensor) -> int:
     return value.untyped_storage()._cdata
 
 
+def keep_memory_apart(graph_module: GraphModule) -> None:
+    """
+    Gives each argument that gets the memory of another tensor, by `set_`, a fake tensor of its own:
+    PyTorch's has that memory from the beginning, as if the argument were a view of the new value.
+    """
+    for node in graph_module.graph.nodes:
+        if getattr(node.target, "_opname", "") == "set_" and isinstance(node.args[0], Node):
+            given = node.args[0]
+            if given.op == "placeholder" and (value := _value_of(given)) is not None:
+                given.meta["val"] = value.new_empty_strided(value.shape, value.stride())
+
+
 def owners_of(
     graph_module: GraphModule, outputs: Sequence[Any], written: Sequence[Node]
 ) -> dict[int, Node]:
