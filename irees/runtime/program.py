@@ -590,6 +590,8 @@ def to_torch(value: Any) -> Any:
         return sys.modules["torch"].from_dlpack(value)
     if not isinstance(value, np.ndarray):
         return value
+    if value.size == 0:  # memory of NumPy cannot be resized, as `out=torch.empty(0)` needs it
+        return sys.modules["torch"].empty(value.shape, dtype=torch_dtype(value.dtype))
     from_numpy = sys.modules["torch"].from_numpy
     if value.dtype.isbuiltin == 1:
         return from_numpy(value)

@@ -311,6 +311,11 @@ def test_results_have_the_strides_of_eager():
     same_strides(lambda x: x.expand(4, 5, 8) + 0, X)
 
 
+def test_results_without_elements_can_be_resized():
+    empty = compiled(lambda x: x[:0] + 1)(X)
+    torch.testing.assert_close(torch.add(X, 1, out=empty), X + 1)
+
+
 def test_inputs_may_have_any_strides():
     function = compiled(lambda x: x * 2 + 1)
     for x in (

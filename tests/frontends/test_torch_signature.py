@@ -245,6 +245,19 @@ def test_scripted_modules_are_refused():
         irees.compile(torch.jit.script(torch.nn.Linear(4, 3)), (X,))
 
 
+def test_scripted_parts_are_refused_by_name():
+    model = torch.nn.Sequential(torch.nn.ReLU(), torch.jit.trace(torch.nn.Linear(4, 4), X))
+    with pytest.raises(UnsupportedError, match="TorchScript programs are not supported: '1' is"):
+        irees.compile(model, (X,))
+
+
+def test_hints_for_what_is_not_traced():
+    with pytest.raises(UnsupportedError, match="call the module once before"):
+        irees.compile(torch.nn.LazyLinear(3), (X,))
+    with pytest.raises(UnsupportedError, match="use PyTorch's functions instead of NumPy's"):
+        irees.compile(lambda x: torch.from_numpy(np.sin(x.numpy())), (X,))
+
+
 @pytest.mark.parametrize("target", ["reference", "cpu"])
 def test_arguments_that_do_not_fit_are_named_by_their_paths(target):
     compiled = irees.compile(lambda d: d["k"][0] * 2, ({"k": [X]},), target=target)

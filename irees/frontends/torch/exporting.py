@@ -324,6 +324,13 @@ def as_module(program: Any) -> torch.nn.Module:
             "TorchScript programs are not supported", hint="compile the module that was scripted"
         )
     if isinstance(program, torch.nn.Module):
+        for name, module in program.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                raise UnsupportedError(
+                    f"TorchScript programs are not supported: {name!r} is one",
+                    hint="put the module that was scripted or traced in its place, or use "
+                    "torch.compile(backend='irees')",
+                )
         return program
     if not callable(program) or isinstance(program, type):
         raise ArgumentError(
@@ -460,11 +467,21 @@ _CHECKED = "with Dim.AUTO in dynamic_shapes, each call checks its sizes instead"
 """The way out of a condition on sizes for which PyTorch suggests none."""
 
 
+_HINTS = {
+    _PACKED: "leave the module unquantized, or use torch.compile(backend='irees')",
+    ".numpy() is not supported": "use PyTorch's functions instead of NumPy's, or "
+    "torch.compile(backend='irees')",
+    "uninitialized parameter": "call the module once before, which initializes lazy parameters",
+}
+"""What to do, by a part of PyTorch's message."""
+
+
 def _way_out(error: BaseException) -> str | None:
     """What to do about an export that failed, if PyTorch says so or the cause is known."""
     text = str(error)
-    if _PACKED in text:
-        return "leave the module unquantized, or use torch.compile(backend='irees')"
+    for part, hint in _HINTS.items():
+        if part in text:
+            return hint
     if text.startswith("Unsupported input type"):
         return "capture the object in the program instead of passing it as an argument"
     if decides_by_values(error) or _NO_DATA in text:
