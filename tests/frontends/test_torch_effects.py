@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import copy
+import itertools
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
@@ -258,3 +260,86 @@ def test_a_buffer_that_is_registered_while_the_program_runs_is_refused():
     assert not hasattr(made, "late")
     expected = made(ONE)
     torch.testing.assert_close(irees.compile(made, (ONE,), target="reference")(ONE), expected)
+
+
+class Held(torch.nn.Module):
+    """A module with state in an attribute `held`, which `step` reads and changes."""
+
+    def __init__(self, held, step):
+        super().__init__()
+        self.linear, self.held, self.step = torch.nn.Linear(3, 3), held, step
+
+    def forward(self, x):
+        return self.step(self, x)
+
+
+def appended(self, x):
+    self.held.append(x)
+    return torch.stack(self.held).sum(0)
+
+
+def counted(self, x):
+    self.held.append(1)
+    return x * len(self.held)
+
+
+def added_to_a_dict(self, x):
+    y = x + self.held.get("old", 0)
+    self.held["old"] = x
+    return y
+
+
+def advanced(self, x):
+    return x * next(self.held)
+
+
+def written_array(self, x):
+    self.held += 1
+    return x + torch.from_numpy(self.held.copy())
+
+
+def replaced(self, x):
+    self.linear.weight = torch.nn.Parameter(self.linear.weight * 0.5)
+    return self.linear(x)
+
+
+STALE = {
+    "list": (list, appended), "numbers": (list, counted), "dict": (dict, added_to_a_dict),
+    "iterator": (lambda: itertools.cycle([1.0, 2.0]), advanced),
+    "generator": (lambda: (float(n) for n in range(3)), advanced),
+    "count": (lambda: itertools.count(1), advanced),
+    "array": (lambda: np.zeros(3, np.float32), written_array), "parameter": (list, replaced),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_state_that_a_call_leaves_to_the_next_is_refused(name):
+    make, step = STALE[name]
+    model = Held(make(), step)
+    words = "replaces the parameter linear.weight" if name == "parameter" else "self.held"
+    with pytest.raises(UnsupportedError, match=words):
+        irees.compile(model, (torch.ones(3),), target="reference")
+    if name in ("list", "numbers", "dict"):
+        assert len(model.held) == 0
+    if name == "array":
+        assert (model.held == 0).all()
+
+
+def seen(self, x):
+    self.held["last"] = y = self.linear(x)
+    return y + self.held["last"]
+
+
+def table(self, x):
+    if len(x) not in self.held:
+        self.held[len(x)] = torch.arange(len(x)).sin()
+    return x + self.held[len(x)]
+
+
+@pytest.mark.parametrize("step", [seen, table])
+def test_values_that_no_later_call_needs_are_left_in_a_dict(step):
+    model = Held({}, step)
+    program = irees.compile(model, (torch.ones(3),), target="reference")
+    for n in (1.0, 2.0):
+        x = torch.full((3,), n)
+        torch.testing.assert_close(program(x), model(x).detach())

@@ -15,16 +15,18 @@ that results depend on:
 | reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
 | reads an attribute and assigns a number that changes the trace | rejected |
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
-| registers or deletes a buffer | rejected |
+| adds what depends on inputs to a list or a dict, and is then traced otherwise | rejected |
+| registers or deletes a buffer, replaces a parameter, reads an iterator | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.export import ExportedProgram
@@ -73,6 +75,10 @@ class Effects:
         """Paths in the arguments that were changed, such as `args[1]['k']`."""
         self.registered: list[str] = []
         """Names of buffers that the call registered or deleted."""
+        self.assigned: list[str] = []
+        """Names of parameters that the call replaced by others."""
+        self.arrays: list[Attribute] = []
+        """Arrays of NumPy that the call wrote to; they have their old values again."""
         self.before = self.after = PythonState(root)
         self._tables = [(table, dict(table)) for table in _registrations(root)]
 
@@ -87,6 +93,9 @@ class Effects:
 
     def _begin(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         self._before = self._state()
+        self._held = {(n, name) for n, m in self.root.named_modules() for name in vars(m)}
+        self._parameters = dict(self.root.named_parameters())
+        self._arrays = [(place, array, array.copy()) for place, array in self._numpy_arrays()]
         self._given = dict(_leaves((args, kwargs), ""))
 
     def _end(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
@@ -101,6 +110,12 @@ class Effects:
             if differ(old, new):
                 self.attributes[place] = old, new
         self.after = PythonState(self.root)
+        for place, array, old in self._arrays:
+            if not np.array_equal(array, old):
+                array[...] = old
+                self.arrays.append(place)
+        now = dict(self.root.named_parameters())
+        self.assigned = [n for n, p in self._parameters.items() if now.get(n, p) is not p]
         self.registered = [
             _shown((name, key))
             for name, module in self.root.named_modules()
@@ -114,6 +129,29 @@ class Effects:
         kinds = torch.Tensor | int | float | bool | str | None
         pairs = self.attributes.items()
         return {p: new for p, (old, new) in pairs if isinstance(new, kinds) and old is not _MISSING}
+
+    def _numpy_arrays(self) -> Iterator[tuple[Attribute, np.ndarray[Any, Any]]]:
+        for name, module in self.root.named_modules():
+            for attribute, value in vars(module).items():
+                if isinstance(value, np.ndarray) and value.size <= MOST:
+                    yield (name, attribute), value
+
+    def grown(self) -> dict[Attribute, Any]:
+        """The tensors and numbers that were added to lists and dicts that existed before."""
+        return {
+            place: new
+            for place, (old, new) in self.attributes.items()
+            if old is _MISSING and "[" in place[1] and (place[0], _name(place)) in self._held
+        }
+
+    def iterators(self) -> list[Attribute]:
+        """Attributes that have a position, which each call may move."""
+        return [
+            (name, attribute)
+            for name, module in self.root.named_modules()
+            for attribute, value in vars(module).items()
+            if attribute not in _STANDARD and isinstance(value, Iterator)
+        ]
 
     def __enter__(self) -> Effects:
         self._hooks = [
@@ -216,7 +254,16 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
             hint="call the module once before if it sets itself up on first use, register it in "
             "__init__, or use torch.compile(backend='irees')",
         )
+    if effects.assigned:
+        raise UnsupportedError(
+            f"the program replaces the parameter {effects.assigned[0]}, which a compiled program "
+            "does not",
+            hint="write to it under torch.no_grad(), or use torch.compile(backend='irees')",
+        )
+    if effects.arrays:
+        raise _stale(_shown(effects.arrays[0]))
     _refuse_state(effects, exported, export)
+    _refuse_growth(effects, exported, export)
     changed = effects.changed()
     if not changed:
         return
@@ -233,17 +280,43 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
 def _refuse_state(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
     """Raises if the program is traced otherwise after it has changed objects that it reaches."""
     changed = effects.before.differences(effects.after)
-    if not changed:
+    if changed and not _traced_alike(effects, exported, export):
+        raise _stale(changed[0])
+    if places := effects.iterators():
+        # The trace may fail: an iterator that no call has made again is at its end.
+        with _reads(effects.root, places) as read, suppress(Exception):
+            export()
+        for place in places:
+            if place in read:
+                raise _stale(_shown(place))
+
+
+def _refuse_growth(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
+    """Raises if a later call reads what this one has added to a list or a dict."""
+    grown = effects.grown()
+    if not grown or _traced_alike(effects, exported, export):
         return
+    traced, _ = _traced_with_attributes(effects.root, list(grown), export)
+    outputs = traced.graph.output_node().args[0]
+    constant = False
+    for place, node in zip(grown, outputs[len(outputs) - len(grown) :], strict=True):
+        if isinstance(grown[place], torch.Tensor):
+            if _depends(traced, node, place):
+                raise _stale(_shown(place))
+            constant = True
+    if not constant:  # a constant that is computed at first use is traced otherwise, too
+        raise _stale(_shown(next(iter(grown))))
+
+
+def _traced_alike(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> bool:
+    """Whether the program is traced as before with what the first call left in Python objects."""
     effects.after.restore(_real)
     try:
-        same = _structure(export()) == _structure(exported)
-    except Exception:  # traced with what the first call left, it is another program, or none
-        same = False
+        return _structure(export()) == _structure(exported)
+    except Exception:  # it is another program, or none
+        return False
     finally:
         effects.before.restore()
-    if not same:
-        raise _stale(changed[0])
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
