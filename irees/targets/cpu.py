@@ -196,6 +196,10 @@ class CpuCosts:
     scanned_rows: int = cost(4, "rows", "derived: latency of an addition")
     """Rows that are scanned in one loop."""
 
+    log_sum_chunk: int = cost(128, "elements", "measured: logcumsumexp of rows, Zen 5")
+    """Elements of a row that share one shift in a scan of logarithms of sums. Longer chunks more
+    often have a maximum that is too far from their first result."""
+
     shared_ops: int = cost(8, "ops", "guess")
     """Minimum loop-invariant scalar ops of a body for the loop to become the innermost."""
 

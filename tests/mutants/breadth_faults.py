@@ -687,4 +687,20 @@ MUTANTS = (
         "at.add(at.mul(places[-2], count), 0)",
         ("tests/transforms/codegen/cpu/test_channels.py",),
     ),
+    Mutant(
+        "A450",
+        "a chunk of logarithms is shifted by a maximum that is far from its first result",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/log_sums.py",
+        "WIDEST_SHIFT = 24.0",
+        "WIDEST_SHIFT = 24000.0",
+        SCANS_TESTS,
+    ),
+    Mutant(
+        "A451",
+        "a chunk of logarithms forgets the running value before it",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/log_sums.py",
+        "close, i, b = for_loop(at, 0, chunk.width, 1, start)",
+        "close, i, b = for_loop(at, 0, chunk.width, 1, [load(part, [*p, 0], at) for p in places])",
+        SCANS_TESTS,
+    ),
 )

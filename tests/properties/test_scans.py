@@ -78,3 +78,53 @@ def test_scans_give_what_the_interpreter_gives(drawn):
     got = irees.compile(text, target="cpu")(*arguments)
     for found, wanted in zip(got, want, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+LOG_ADD = """
+^bb0(%l: f32, %r: f32):
+  %top = arith.maximumf %l, %r : f32
+  %equal = arith.cmpf oeq, %l, %r : f32
+  %d = arith.subf %l, %r : f32
+  %m = math.absf %d : f32
+  %n = arith.negf %m : f32
+  %p = math.exp %n : f32
+  %g = math.log1p %p : f32
+  %i = math.isinf %l : f32
+  %both = arith.andi %equal, %i : i1
+  %s = arith.addf %top, %g : f32
+  %t = arith.select %both, %l, %s : f32
+  iree_linalg_ext.yield %t : f32
+"""
+
+
+@st.composite
+def logarithms(draw: st.DrawFn) -> tuple[bool, np.ndarray]:
+    """Rows of logarithms, some with infinities, NaN, or numbers that are far from each other."""
+    shape = draw(st.tuples(st.sampled_from([1, 3, 4, 9]), st.sampled_from([1, 2, 127, 128, 300])))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    rows = (random.standard_normal(shape) * draw(st.sampled_from([1, 50, 1e4]))).astype(np.float32)
+    for value in draw(st.lists(st.sampled_from([np.inf, -np.inf, np.nan, 200.0]), max_size=3)):
+        start = draw(st.integers(0, shape[1] - 1))
+        rows[draw(st.integers(0, shape[0] - 1)), start : start + draw(st.integers(1, 300))] = value
+    return draw(st.booleans()), rows
+
+
+@given(logarithms())
+@settings(max_examples=40, deadline=None)
+def test_scans_of_sums_of_exponentials(drawn):
+    """A chunk of a row has one shift; results are as accurate as those of the combiner."""
+    dynamic, rows = drawn
+    m, n = ("?", "?") if dynamic else rows.shape
+    kind, row = f"tensor<{m}x{n}xf32>", f"tensor<{m}xf32>"
+    text = f"""
+func.func @main(%x: {kind}, %e: {kind}, %b: {row}) -> ({kind}, {row}) {{
+  %y, %a = iree_linalg_ext.scan dimension(1) inclusive(true)
+      ins(%x : {kind}) outs(%e, %b : {kind}, {row}) {{{LOG_ADD} }} -> {kind}, {row}
+  return %y, %a : {kind}, {row}
+}}"""
+    arguments = [rows, np.zeros_like(rows), rows[:, 0].copy()]
+    with np.errstate(all="ignore"):
+        want = irees.compile(text, target="reference")(*arguments)
+    for fp in ("default", "strict"):
+        for found, wanted in zip(irees.compile(text, fp=fp)(*arguments), want, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=4e-6)

@@ -161,3 +161,59 @@ func.func @rows_in_lanes(%x: memref<4x9xf32>, %y: memref<4x9xf32>, %z: memref<4x
   }
   return
 }
+
+// The logarithm of a sum of exponentials: a chunk has one shift, and only the sums are a chain. The
+// chunk takes the combiner if its maximum is far from the running value. The rest of a row is a
+// shorter chunk.
+// CHECK-LABEL: func.func @log_sums
+// CHECK:         memref.store %{{.*}}, %a[%[[R:.*]]] : memref<4xf32>
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step
+// CHECK:           %[[X:.*]] = memref.subview %x[%{{.*}}, %[[I]]] [4, 128] [1, 1]
+// CHECK:           linalg.generic {{.*}}"reduction"]} ins(%[[X]] : {{.*}}) outs(%[[TOPS:.*]] : memref<4xf32>)
+// CHECK:             arith.maximumf
+// CHECK-COUNT-4:   arith.cmpf olt
+// CHECK:           scf.if
+// CHECK:             linalg.generic {{.*}} ins(%[[X]], %[[TOPS]] : {{.*}}) outs(%[[SUMS:.*]] :
+// CHECK:               math.exp
+// CHECK:             scf.for {{.*}} -> (f32, f32, f32, f32) {
+// CHECK-COUNT-4:       arith.addf
+// CHECK:             linalg.generic {{.*}} ins(%[[SUMS]], %[[TOPS]] : {{.*}}) outs(%{{.*}} :
+// CHECK:               math.log
+// CHECK:           } else {
+// CHECK-COUNT-4:     math.log1p
+// CHECK:         memref.subview %x[%{{.*}}, 256] [4, 44] [1, 1]
+func.func @log_sums(%x: memref<4x300xf32>, %y: memref<4x300xf32>, %a: memref<4xf32>) {
+  iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x : memref<4x300xf32>) outs(%y, %a : memref<4x300xf32>, memref<4xf32>) {
+  ^bb0(%l: f32, %r: f32):
+    %top = arith.maximumf %l, %r : f32
+    %d = arith.subf %l, %r : f32
+    %m = math.absf %d : f32
+    %n = arith.negf %m : f32
+    %e = math.exp %n : f32
+    %g = math.log1p %e : f32
+    %s = arith.addf %top, %g : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  return
+}
+
+// A select that does not only keep equal infinities is another combiner.
+// CHECK-LABEL: func.func @no_log_sums
+// CHECK-NOT:     math.log %
+// CHECK:         math.log1p
+func.func @no_log_sums(%x: memref<4x300xf32>, %y: memref<4x300xf32>, %a: memref<4xf32>) {
+  iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x : memref<4x300xf32>) outs(%y, %a : memref<4x300xf32>, memref<4xf32>) {
+  ^bb0(%l: f32, %r: f32):
+    %top = arith.maximumf %l, %r : f32
+    %d = arith.subf %l, %r : f32
+    %m = math.absf %d : f32
+    %n = arith.negf %m : f32
+    %e = math.exp %n : f32
+    %g = math.log1p %e : f32
+    %s = arith.addf %top, %g : f32
+    %c = arith.cmpf oeq, %l, %r : f32
+    %t = arith.select %c, %l, %s : f32
+    iree_linalg_ext.yield %t : f32
+  }
+  return
+}

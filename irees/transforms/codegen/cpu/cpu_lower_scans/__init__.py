@@ -21,8 +21,16 @@ If elements of a row are contiguous, a loop carries the running values of severa
       scf.for %i = 1 to %n iter_args(%p = %x[%r, 0], ..., %s = %x[%r + 3, 0]) { ... }
     }
 
-The running values are the lanes of a vector if the combiner calls math functions, as the logarithm
-of a sum of exponentials does.
+The running values are the lanes of a vector if the combiner calls math functions. If it is the
+logarithm of a sum of exponentials, elements of a chunk share a shift: their exponentials and
+logarithms are structured ops, and only a sum is a chain. Rounding differs, so not with `fp=strict`.
+
+    iree_linalg_ext.scan dimension(1) inclusive(true) ins(%x) outs(%y, %a) {log(exp(l) + exp(r))}
+  =>
+    scf.for %i = 0 to %n step 128 {
+      %t = max(%a, %x[%r, %i : %i + 128])
+      %e = exp(%x - %t) ; %s = sums of %e, after exp(%a - %t) ; %y[%i : %i + 128] = %t + log(%s)
+    }
 
 An elementwise op that makes the input or reads the output is fused, if all reads and writes between
 them stay in order: a sum of f32 in f64 needs no buffers of f64. The order of additions is that of
@@ -41,10 +49,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from irees.dialects import iree_linalg_ext as ext
-from irees.dialects.irees_target import target_of
+from irees.dialects.irees_target import is_strict, target_of
 from irees.remarks import remark
 from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.cpu_lower_scans.columns import scan_columns
+from irees.transforms.codegen.cpu.cpu_lower_scans.log_sums import scan_log_sums, takes_log_sums
 from irees.transforms.codegen.cpu.cpu_lower_scans.neighbours import Scan
 from irees.transforms.codegen.cpu.cpu_lower_scans.rows import scan_rows
 from irees.transforms.utils.shapes import IndexBuilder
@@ -63,10 +72,14 @@ class CpuLowerScansPass(ModulePass):
         for inner in [o for o in op.walk() if isinstance(o, ext.ScanOp)]:
             if inner.results or not may_rewrite(self.name, inner, "scan adjacent rows together"):
                 continue
+            at = IndexBuilder(InsertPoint.before(inner))
+            if not is_strict(op) and takes_log_sums(plain := Scan(inner)):
+                scan_log_sums(plain, target.vector_bytes, at)
+                plain.erase()
+                continue
             scan = Scan.of(inner)
             for reason in scan.reasons:
                 remark("missed", self.name, inner, reason)
-            at = IndexBuilder(InsertPoint.before(inner))
             if scan.is_innermost:
                 scan_rows(scan, target.vector_bytes, at)
             else:
