@@ -272,6 +272,12 @@ class CpuCosts:
     """Elements that top-k compares at once with the worst kept one: 64, then, if any of them wins,
     groups of 16, then single elements."""
 
+    topk_selected: int = cost(20, "elements", "measured: topk of rows, Zen 5")
+    """Least K for which top-k may select by a bound instead of inserting."""
+
+    topk_moves: float = cost(0.35, "moves per element", "measured: topk of rows, Zen 5")
+    """Elements that insertion may move per element of a row, for top-k not to select by a bound."""
+
     # Layouts and forms of ops: `irees-propagate-blocked-layouts`, `irees-pack-constant-operands`,
     # `irees-convert-conv2d-to-winograd`.
 

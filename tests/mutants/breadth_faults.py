@@ -703,4 +703,20 @@ MUTANTS = (
         "close, i, b = for_loop(at, 0, chunk.width, 1, [load(part, [*p, 0], at) for p in places])",
         SCANS_TESTS,
     ),
+    Mutant(
+        "A452",
+        "of elements that equal the bound of a selection, all are taken and later ones dropped",
+        "irees/transforms/codegen/common/lower_linalg_ext_to_loops/thresholds.py",
+        'compare(ties, equals, "sge", c)',
+        'compare(ties, self.size, "sge", c)',
+        ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
+    ),
+    Mutant(
+        "A453",
+        "equal elements of a selection have the same rank",
+        "irees/transforms/codegen/common/lower_linalg_ext_to_loops/thresholds.py",
+        'arith.CmpiOp(j, i, "slt")',
+        'arith.CmpiOp(j, i, "eq")',
+        ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
+    ),
 )

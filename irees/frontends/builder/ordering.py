@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
@@ -15,8 +16,11 @@ from .dtypes import BOOL, F64, I32, I64, INDEX, U8, DType
 from .scalars import Body, Scalar
 from .shapes import slice_axis
 
-SHORT = 64
-"""Largest k for which top-k inserts into a buffer instead of sorting the row."""
+SHORT, LONG = 128, 1024
+"""Largest k for which any row, and a long one, has its first k selected instead of being sorted."""
+
+PAIRS = 25
+"""Pairs of selected elements, per element of a row, that are compared in the time of its sort."""
 
 LONGEST_I32 = (1 << 31) - 1
 """Longest row whose indices fit into i32."""
@@ -62,7 +66,7 @@ def _comparator(kind: DType, others: int, descending: bool, b: Builder) -> Block
 
 def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) elements along an axis in order, and their indices in i64."""
-    if not isinstance(k, int) or not 0 < k <= SHORT:
+    if not isinstance(k, int) or not 0 < k <= _longest_selection(x.shape[axis]):
         values, indices = sort(b, x, axis, descending=largest)
         return slice_axis(b, values, axis, 0, k), slice_axis(b, indices, axis, 0, k)
     keys = _keys(b, x)
@@ -77,6 +81,11 @@ def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tens
     b.insert(op)
     values, indices = (Tensor(r, t.dtype, t.shape) for r, t in zip(op.results, outs))
     return b.cast(values, x.dtype), indices
+
+
+def _longest_selection(size: Size) -> int:
+    """Largest k that is selected from a row; selected elements are ordered by comparing pairs."""
+    return min(LONG, max(SHORT, isqrt(PAIRS * size))) if isinstance(size, int) else SHORT
 
 
 def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:

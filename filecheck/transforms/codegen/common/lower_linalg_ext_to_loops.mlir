@@ -134,6 +134,34 @@ func.func @topk(%x: memref<100xf32>, %v: memref<3xf32>, %i: memref<3xi64>) {
   return
 }
 
+// A large k: a bound is halved until few more than 40 keys meet it. Survivors are collected by
+// groups, and written at their ranks. Other targets insert.
+// CHECK-LABEL: func.func @topk_by_bound
+// CHECK-NOT:     arith.minui
+// TOGETHER-LABEL: func.func @topk_by_bound
+// TOGETHER:      %[[KEYS:.*]] = memref.alloc() : memref<100xi32>
+// TOGETHER:      memref.alloc() : memref<80xi32>
+// TOGETHER:      linalg.generic {{.*}} outs(%[[KEYS]] : memref<100xi32>)
+// TOGETHER:      arith.minui
+// TOGETHER:      arith.maxui
+// TOGETHER:      scf.while (%[[LOW:.*]] = %{{.*}}, %[[HIGH:.*]] = %{{.*}}, %[[TOTAL:.*]] = %{{.*}}) :
+// TOGETHER:        arith.cmpi sgt, %[[TOTAL]]
+// TOGETHER:        arith.cmpi ult, %[[LOW]], %[[HIGH]] : i32
+// TOGETHER:        linalg.generic {{.*}} ins(%[[KEYS]] :
+// TOGETHER:          arith.cmpi ule
+// TOGETHER:      memref.subview %[[KEYS]][%{{.*}}] [64] [1]
+// TOGETHER:      linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
+// TOGETHER:      memref.store %{{.*}}, %v
+// TOGETHER:      memref.store %{{.*}}, %i
+func.func @topk_by_bound(%x: memref<100xf32>, %v: memref<40xf32>, %i: memref<40xi64>) {
+  iree_linalg_ext.topk_v2 dimension(0) is_sorted ins(%x : memref<100xf32>) outs(%v, %i : memref<40xf32>, memref<40xi64>) {
+  ^bb0(%a: f32, %b: f32):
+    %more = arith.cmpf ogt, %a, %b : f32
+    iree_linalg_ext.yield %more : i1
+  }
+  return
+}
+
 // An index out of range writes nothing.
 // CHECK-LABEL: func.func @scatter
 // CHECK:         %[[AT:.*]] = arith.index_cast %{{.*}} : i64 to index

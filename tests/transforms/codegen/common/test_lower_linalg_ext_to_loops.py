@@ -147,3 +147,32 @@ def test_rows_are_sorted_at_the_same_time(predicate):
             np.testing.assert_array_equal(values, np.sort(x, axis=1))
     finally:
         irees.set_num_threads(default_threads())
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "bf16", "i8", "i64"])
+@pytest.mark.parametrize("rows", ["random", "equal", "dynamic"])
+@pytest.mark.parametrize(("n", "k", "dim"), [(41, 40, 1), (200, 40, 0), (33, 33, 1)])
+def test_the_first_k_by_a_bound(kind, rows, n, k, dim):
+    """Ties keep their order, NaN is the greatest; some rows have fewer different keys than k."""
+    random = np.random.default_rng(n)
+    x = numbers_of(kind, n, random)
+    if rows == "equal":
+        x[0, : n * 3 // 4] = 1
+    shape, best = ((2, n), (2, k)) if dim else ((n, 2), (k, 2))
+    x = x if dim else np.ascontiguousarray(x.T)
+    predicates = ("ogt", "olt") if kind[0] in "fb" else ("sgt", "ult")
+    texts = [topk_text(kind, p, shape, k, dim).replace("@main", f"@{p}") for p in predicates]
+    if rows == "dynamic":
+        static = f"tensor<{shape[0]}x{shape[1]}x{kind}>"
+        texts = [t.replace(static, f"tensor<?x?x{kind}>") if n != k else t for t in texts]
+    module = import_mlir("".join(texts))
+    empty = (np.zeros(best, x.dtype), np.zeros(best, np.int64))
+    cases = [Case(p, (x, *empty)) for p in predicates]
+    assert compiled_agrees(module, cases, interpret(module, cases)) == []
+
+
+def test_a_selection_by_a_bound_agrees_after_every_phase():
+    x = numbers_of("f32", 90, np.random.default_rng(5))
+    module = import_mlir(topk_text("f32", "ogt", (2, 90), 30, 1))
+    cases = [Case("main", (x, np.zeros((2, 30), np.float32), np.zeros((2, 30), np.int64)))]
+    assert phases_agree(module, cases, interpret(module, cases)) == []

@@ -4,7 +4,8 @@ Lowers sort, topk, scan and scatter on buffers to loops.
 * sort: stable, row by row in scratch memory: radix sort if a canonical comparator orders numbers,
   else a bottom-up merge sort, O(n log n);
 * topk: one pass that keeps the best K in order, ties to the smaller index. On a CPU, one vectorized
-  op first compares a group of elements with the worst kept one, so most are skipped;
+  op first compares a group of elements with the worst kept one, so most are skipped; a large K is
+  selected by a bound that is halved until few more than K elements meet it;
 * scan: one running value per row; the last one is the accumulator result;
 * scatter: updates in order; an out-of-range index is skipped.
 

@@ -17,6 +17,10 @@ from xdsl.rewriter import InsertPoint
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.irees_target import target_of
 from irees.targets.cpu import CPU
+from irees.transforms.codegen.common.lower_linalg_ext_to_loops.thresholds import (
+    Threshold,
+    threshold_key,
+)
 from irees.transforms.codegen.common.utils.rows import (
     as_type,
     compare,
@@ -43,8 +47,9 @@ def lower_topk(op: ext.TopkV2Op, at: IndexBuilder) -> None:
     Most elements do not. A CPU with `topk_groups` of `(64, 16)` compares 64 adjacent elements at
     once, with vectors. If any of them beats the worst, it compares groups of 16, then single ones.
     """
-    selection = Selection.of(op, at)
-    rows(op.values, other_dims(op.values, selection.dim), at, selection.row)
+    key = threshold_key(op, Order.of(op.body.block))
+    selection = Selection.of(op, at) if key is None else Threshold.of(op, key, at)
+    rows(op.values, other_dims(op.values, op.dimension.value.data), at, selection.row)
 
 
 def _compared_together(op: ext.TopkV2Op) -> Sequence[int]:
