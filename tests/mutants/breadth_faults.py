@@ -719,4 +719,20 @@ MUTANTS = (
         'arith.CmpiOp(j, i, "eq")',
         ("tests/transforms/codegen/common/test_lower_linalg_ext_to_loops.py",),
     ),
+    Mutant(
+        "A454",
+        "a comparison that NaN makes depend on the order of combinations is taken for a selection",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/selections.py",
+        "f(f(a, b), c) == f(a, f(b, c))",
+        "f(a, b) in (a, b)",
+        ("filecheck/transforms/codegen/cpu/cpu_lower_scans.selections.mlir",),
+    ),
+    Mutant(
+        "A455",
+        "the running value of a vector is the one before its last lane",
+        "irees/transforms/codegen/cpu/cpu_lower_scans/prefixes.py",
+        "[lanes - 1] * lanes",
+        "[lanes - 2] * lanes",
+        SCANS_TESTS,
+    ),
 )

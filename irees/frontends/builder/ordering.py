@@ -97,7 +97,8 @@ def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tenso
 
     def better(old: Scalar, new: Scalar) -> Scalar:
         found = new >= old if largest else new <= old
-        return found & ~old.isnan() | new.isnan() if new.dtype.is_float else found
+        # A NaN before is neither: it stays.
+        return found | new.isnan() if new.dtype.is_float else found
 
     best = scan(b, x, axis, lambda old, new: better(old, new).where(new, old))
     size = x.shape[axis]

@@ -32,6 +32,9 @@ logarithms are structured ops, and only a sum is a chain. Rounding differs, so n
       %e = exp(%x - %t) ; %s = sums of %e, after exp(%a - %t) ; %y[%i : %i + 128] = %t + log(%s)
     }
 
+A combiner that selects an operand, as a maximum does, is associative and idempotent. Lanes of a
+vector are then elements of one row, and each is combined with lanes before it, 1, 2, 4, 8 away.
+
 An elementwise op that makes the input or reads the output is fused, if all reads and writes between
 them stay in order: a sum of f32 in f64 needs no buffers of f64. The order of additions is that of
 the scan, so results are the same bits.
@@ -55,6 +58,7 @@ from irees.rewrites import may_rewrite
 from irees.transforms.codegen.cpu.cpu_lower_scans.columns import scan_columns
 from irees.transforms.codegen.cpu.cpu_lower_scans.log_sums import scan_log_sums, takes_log_sums
 from irees.transforms.codegen.cpu.cpu_lower_scans.neighbours import Scan
+from irees.transforms.codegen.cpu.cpu_lower_scans.prefixes import scan_prefixes, takes_prefixes
 from irees.transforms.codegen.cpu.cpu_lower_scans.rows import scan_rows
 from irees.transforms.utils.shapes import IndexBuilder
 
@@ -75,6 +79,10 @@ class CpuLowerScansPass(ModulePass):
             at = IndexBuilder(InsertPoint.before(inner))
             if not is_strict(op) and takes_log_sums(plain := Scan(inner)):
                 scan_log_sums(plain, target.vector_bytes, at)
+                plain.erase()
+                continue
+            if takes_prefixes(plain := Scan(inner), target.vector_bytes):
+                scan_prefixes(plain, target.vector_bytes, at)
                 plain.erase()
                 continue
             scan = Scan.of(inner)
