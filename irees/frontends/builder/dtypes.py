@@ -156,3 +156,6 @@ ALL = (
     F8E5M2FNUZ,
 )
 BY_NAME = {dtype.name: dtype for dtype in ALL}
+
+LONGEST_I32 = (1 << 31) - 1
+"""Largest number of elements whose indices fit into i32."""

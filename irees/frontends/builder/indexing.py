@@ -21,7 +21,7 @@ from irees.dialects.iree_linalg_ext.sorting import ScanOp
 
 from . import reductions
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, I64, INDEX, DType
+from .dtypes import BOOL, I32, I64, INDEX, LONGEST_I32, DType
 from .scalars import Body, Scalar
 from .shapes import flatten, reshape, select
 
@@ -217,23 +217,28 @@ def put_along(
     b: Builder, x: Tensor, indices: Tensor, values: Tensor, axis: int, fn: Combine | None
 ) -> Tensor:
     """
-    x with x[i, indices[i, j, k], k] = values[i, j, k] for axis 1, or fn of both. Updates out of
-    bounds are ignored.
+    x with x[i, indices[i, j, k], k] = values[i, j, k] for axis 1, or fn of both. An index that is
+    out of bounds aborts the program.
     """
     rank = indices.rank
-    identity = (*range(rank),)
+    identity = projection(rank, (*range(rank),))
+    strides = [b.product(x.shape[i + 1 :]) for i in range(rank)]
+    total = b.product(x.shape)
+    wide = I32 if isinstance(total, int) and total <= LONGEST_I32 else I64
 
-    def component(s: Body, index: Scalar, _: Scalar) -> Scalar:
-        which, found = s.index(rank), s.number(0, I64)
-        for i in range(rank):
-            value = wrapped(s, index, x.shape[axis]) if i == axis else s.index(i)
-            found = (which == i).where(value.to(I64), found)
-        return found
+    # One number per update takes less memory than an index per dim.
+    def place(s: Body, index: Scalar, _: Scalar) -> Scalar:
+        found = s.number(0, INDEX)
+        for i, stride in enumerate(strides):
+            own = checked(s, index, x.shape[axis]) if i == axis else s.index(i)
+            found = found + own * s.as_index(stride)
+        return found.to(wide)
 
-    init = b.empty(I64, [*indices.shape, rank])
-    maps = [projection(rank + 1, identity), projection(rank + 1, (*identity, rank))]
-    (at,) = b.structured([indices], [init], maps, [False] * (rank + 1), component)
-    return scatter(b, x, at, values, fn)
+    init = b.empty(wide, indices.shape)
+    (at,) = b.structured([indices], [init], [identity] * 2, [False] * rank, place)
+    count = b.product(indices.shape)
+    flat = scatter(b, flatten(b, x), reshape(b, at, [count, 1]), flatten(b, values), fn)
+    return reshape(b, flat, x.shape)
 
 
 def scan(b: Builder, x: Tensor, axis: int, fn: Combine, dtype: DType | None = None) -> Tensor:

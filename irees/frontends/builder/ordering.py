@@ -12,7 +12,7 @@ from irees.dialects.iree_linalg_ext import YieldOp
 from irees.dialects.iree_linalg_ext.sorting import SortOp, TopkV2Op
 
 from .core import Builder, Size, Tensor, projection
-from .dtypes import BOOL, F64, I32, I64, INDEX, U8, DType
+from .dtypes import BOOL, F64, I32, I64, INDEX, LONGEST_I32, U8, DType
 from .scalars import Body, Scalar
 from .shapes import slice_axis
 
@@ -21,9 +21,6 @@ SHORT, LONG = 128, 1024
 
 PAIRS = 25
 """Pairs of selected elements, per element of a row, that are compared in the time of its sort."""
-
-LONGEST_I32 = (1 << 31) - 1
-"""Longest row whose indices fit into i32."""
 
 MANTISSA, BIAS = 52, 1023
 """Bits of the mantissa of an f64, and the bias of its exponent."""

@@ -168,7 +168,6 @@ def _scatter(call: Call, x: Tensor, dim: int, indices: Tensor, source: Any, fn: 
         row = shapes.repeated(b, indices, axis)
         if row is not None:
             return _rows(call, x, axis, row, source, fn)
-    indices = indexing.placed(b, indices, x.shape[axis], indexing.checked)
     return indexing.put_along(b, x, indices, b.cast(source, x.dtype), axis, fn)
 
 
