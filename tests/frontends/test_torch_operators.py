@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irees  # noqa: E402
+from irees.errors import RuntimeTrap  # noqa: E402
 
 TARGETS = pytest.mark.parametrize("target", ["reference", "cpu"])
 N = torch.export.Dim("n", min=2, max=64)
@@ -296,3 +297,19 @@ def test_images_are_resized_by_any_ratio(size, mode):
     x = torch.randn(2, 3, 37, 59)
     # Weights are differences of places below 64, which f32 rounds to 2^-18.
     torch.testing.assert_close(irees.compile(program, (x,))(x), program(x), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("longest", [2, 4, 5])
+def test_jagged_tensors_are_padded_and_packed(longest):
+    values, offsets = torch.arange(1.0, 19).reshape(6, 3), torch.tensor([0, 2, 2, 6])
+
+    def f(values, offsets):
+        padded = torch.ops.aten._jagged_to_padded_dense_forward(values, [offsets], [longest], 9.0)
+        return padded, torch.ops.aten._padded_dense_to_jagged_forward(padded, [offsets], 6)
+
+    program = irees.compile(f, (values, offsets), target="reference")
+    if longest == 2:  # shorter than the last row: eager raises, too
+        with pytest.raises(RuntimeTrap):
+            program(values, offsets)
+    else:
+        torch.testing.assert_close(program(values, offsets), f(values, offsets))

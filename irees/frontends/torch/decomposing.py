@@ -122,6 +122,27 @@ def _flex_attention(*args: Any) -> Any:
     return math_attention(*args)
 
 
+@decomposes_named("aten::_jagged_to_padded_dense_forward")
+def _padded(values: Any, offsets: Any, longest: Any, padding: float = 0.0) -> Any:
+    """out[i, j] = values[offsets[i] + j] before the end of row i, else `padding`"""
+    if len(offsets) != 1:
+        raise UnsupportedError("jagged tensors of several ragged dims are not supported")
+    starts, ends = offsets[0][:-1, None], offsets[0][1:, None]
+    places = starts + torch.arange(longest[0], dtype=starts.dtype)
+    places = torch.where(places < ends, places, values.shape[0])
+    return torch.cat([values, values.new_full((1, *values.shape[1:]), padding)])[places]
+
+
+@decomposes_named("aten::_padded_dense_to_jagged_forward")
+def _jagged(dense: Any, offsets: Any, total: Any = None) -> Any:
+    """out[offsets[i] + j] = dense[i, j]; a row that is longer than those of `dense` is a trap"""
+    if len(offsets) != 1 or total is None:
+        raise UnsupportedError("jagged tensors of several or uncounted ragged dims")
+    rows = torch.arange(total, dtype=offsets[0].dtype)
+    which = torch.searchsorted(offsets[0], rows, right=True) - 1
+    return dense[which, rows - offsets[0][which]]
+
+
 Traces = dict[Any, torch.fx.GraphModule | None]
 
 _static: Traces = {}
