@@ -142,3 +142,21 @@ def test_each_count_has_a_size_of_its_own():
     for kinds in ([0, 0, 1], [1, 1, 1], [2, 0, 2]):
         given = torch.tensor(kinds)
         torch.testing.assert_close(program(x, given), rows(x, given))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_updates_of_a_part_of_each_dim(axis, dynamic):
+    """An update's place is a number in the target, which is larger than what is updated."""
+    torch.manual_seed(axis)
+    x, new = torch.randn(5, 7, 6), torch.randn(3, 4, 2)
+    places = torch.randint(0, x.shape[axis], new.shape)
+    auto = tuple({d: torch.export.Dim.AUTO for d in range(3)} for _ in range(3))
+    compiled = irees.compile(
+        lambda x, i, v: x.scatter_add(axis, i, v), (x, places, new),
+        dynamic_shapes=auto if dynamic else None,
+    )  # fmt: skip
+    want = x.scatter_add(axis, places, new)
+    torch.testing.assert_close(torch.as_tensor(compiled(x, places, new)), want)
+    with pytest.raises(RuntimeTrap, match="out of bounds"):
+        compiled(x, places + 7, new)

@@ -735,4 +735,12 @@ MUTANTS = (
         "[lanes - 2] * lanes",
         SCANS_TESTS,
     ),
+    Mutant(
+        "A456",
+        "updates along a dim are numbered by the sizes of the updates, not of the target",
+        "irees/frontends/builder/indexing.py",
+        "b.product(x.shape[i + 1 :])",
+        "b.product(indices.shape[i + 1 :])",
+        ("tests/frontends/test_torch_indices.py::test_updates_of_a_part_of_each_dim",),
+    ),
 )
