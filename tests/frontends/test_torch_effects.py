@@ -343,3 +343,10 @@ def test_values_that_no_later_call_needs_are_left_in_a_dict(step):
     for n in (1.0, 2.0):
         x = torch.full((3,), n)
         torch.testing.assert_close(program(x), model(x).detach())
+
+
+def test_an_array_with_nan_that_is_only_read_is_no_state():
+    held = np.array([1.0, np.nan, 3.0], np.float32)
+    model = Held(held, lambda self, x: x + torch.from_numpy(self.held).nan_to_num(7.0))
+    program = irees.compile(model, (torch.ones(3),), target="reference")
+    assert program(torch.ones(3)).tolist() == [2.0, 8.0, 4.0]

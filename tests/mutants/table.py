@@ -608,8 +608,8 @@ MUTANTS = (
         "A213",
         "a second trace in the changed state is not compared",
         "irees/frontends/torch/effects.py",
-        "        same = _structure(export()) == _structure(exported)",
-        "        same = bool(export())",
+        "        return _structure(export()) == _structure(exported)",
+        "        return bool(export())",
         ("tests/frontends/test_torch_effects.py",),
     ),
     Mutant(

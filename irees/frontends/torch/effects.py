@@ -111,7 +111,7 @@ class Effects:
                 self.attributes[place] = old, new
         self.after = PythonState(self.root)
         for place, array, old in self._arrays:
-            if not np.array_equal(array, old):
+            if array.tobytes() != old.tobytes():
                 array[...] = old
                 self.arrays.append(place)
         now = dict(self.root.named_parameters())
