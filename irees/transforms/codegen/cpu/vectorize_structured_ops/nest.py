@@ -12,6 +12,7 @@ from functools import partial
 from math import prod
 
 from xdsl.dialects import arith, cf
+from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -49,7 +50,7 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.loops import for_loop, if_both
 from irees.transforms.utils.shapes import IndexBuilder, Size, remainder, upper_bound
-from irees.transforms.utils.structured import is_parallel, writes_along_reduction
+from irees.transforms.utils.structured import element_type, is_parallel, writes_along_reduction
 
 
 @dataclass
@@ -113,7 +114,9 @@ class Nest(ElementAccesses):
                 if self.combiners() is None:
                     reasons.append("the reduction has no known combiner")
                     continue
-                if not self.reassociate:
+                # Sums of integers wrap: any order gives the same bits.
+                exact = all(isinstance(element_type(o), IntegerType) for o in self.op.outputs)
+                if not self.reassociate and not exact:
                     reasons.append("fp=strict keeps the order of a reduction")
                     continue
                 self.take(axis)
