@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Block, Region
 
 import irees
+from irees.errors import RuntimeTrap
 from irees.frontends.builder import (
     Builder,
     Tensor,
@@ -643,15 +644,7 @@ def updated(x, places, values):
 def test_updates_out_of_bounds_are_ignored(dynamic, target):
     """The number of a row that does not exist may be that of another row."""
     x = np.zeros((3, 4, 2), np.float32)
-    indices = np.array([0, 4, -1, -5, 7, 3, 11, -9], np.int64).reshape(2, 4, 1) * [1, 1]
     values = np.arange(1, 17, dtype=np.float32).reshape(2, 4, 2)
-    wrapped = np.where(indices < 0, indices + 4, indices)
-    at = [(i, wrapped[i, j, k], k) for i, j, k in np.ndindex(indices.shape)]
-    got = run(
-        lambda b, *t: indexing.put_along(b, *t, 1, None), x, indices, values,
-        target=target, dynamic=dynamic,
-    )  # fmt: skip
-    assert np.array_equal(got, updated(x, at, values.ravel()))
     rows, columns = np.array([0, 3, -4, 2, 1, -1]), np.array([5, 0, 1, -5, 3, -1])
     places = [(r + 3 * (r < 0), c + 4 * (c < 0)) for r, c in zip(rows, columns, strict=True)]
     got = run(
@@ -659,6 +652,27 @@ def test_updates_out_of_bounds_are_ignored(dynamic, target):
         x, rows, columns, values.reshape(8, 2)[:6], target=target, dynamic=dynamic,
     )  # fmt: skip
     assert np.array_equal(got, updated(x, places, values.reshape(8, 2)[:6]))
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("wrong", [None, 4, -1, -5, 11, 1 << 62, -(1 << 63)])
+def test_updates_along_a_dim_are_checked(wrong, dynamic, target):
+    x = np.zeros((3, 4, 2), np.float32)
+    indices = np.array([0, 2, 1, 3, 3, 3, 1, 0], np.int64).reshape(2, 4, 1) * [1, 1]
+    values = np.arange(1, 17, dtype=np.float32).reshape(2, 4, 2)
+    given = {"target": target, "dynamic": dynamic}
+
+    def put(b, *t):
+        return indexing.put_along(b, *t, 1, None)
+
+    if wrong is not None:
+        indices[1, 2, 1] = wrong
+        with pytest.raises(RuntimeTrap, match="out of bounds"):
+            run(put, x, indices, values, **given)
+        return
+    at = [(i, indices[i, j, k], k) for i, j, k in np.ndindex(indices.shape)]
+    assert np.array_equal(run(put, x, indices, values, **given), updated(x, at, values.ravel()))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
