@@ -48,7 +48,9 @@ class Recipe:
     def fill(self, room: np.ndarray) -> None:
         """Computes the result in `room`, an array of bytes."""
         result = room.view(self.dtype).reshape(self.shape)
-        self.make([source.payload() for source in self.sources], result)
+        # A weight may be infinite. The mode of numpy is that of the thread.
+        with np.errstate(all="ignore"):
+            self.make([source.payload() for source in self.sources], result)
 
 
 class Blob:

@@ -313,3 +313,16 @@ def test_jagged_tensors_are_padded_and_packed(longest):
             program(values, offsets)
     else:
         torch.testing.assert_close(program(values, offsets), f(values, offsets))
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_that_are_not_finite_give_no_warning():
+    """Weights are packed, scaled and transformed in threads with numpy's own mode."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.BatchNorm2d(64))
+    model.eval().requires_grad_(False)
+    model[0].weight[0, 0, 0, 0] = torch.inf
+    model[0].weight[1, 0, 0, 0] = torch.nan
+    x = torch.randn(1, 64, 32, 32)
+    got, want = torch.as_tensor(irees.compile(model, (x,))(x)), model(x)
+    assert not got[:, :2].isfinite().any()
+    torch.testing.assert_close(got[:, 2:], want[:, 2:], rtol=1e-3, atol=1e-3)

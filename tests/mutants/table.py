@@ -2735,4 +2735,12 @@ MUTANTS = (
         "    if value.size < 0:",
         ("tests/frontends/test_torch_compile.py::test_results_without_elements_can_be_resized",),
     ),
+    Mutant(
+        "A457",
+        "numpy warns of weights that are not finite",
+        "irees/blobs.py",
+        'np.errstate(all="ignore")',
+        "np.errstate()",
+        ("tests/frontends/test_torch_operators.py",),
+    ),
 )
