@@ -80,6 +80,15 @@ class CommonCosts:
     """Largest result that is always constant-folded; a larger one is folded only if its operands
     are as large."""
 
+    selected: int = cost(128, "elements", "measured: topk beside a sort of the row, Zen 5")
+    """Largest k for which top-k of any row is selected; the row is sorted for a larger one."""
+
+    most_selected: int = cost(1024, "elements", "guess")
+    """Largest k for which top-k of a long row is selected."""
+
+    compared_pairs: int = cost(25, "pairs", "measured: topk beside a sort of the row, Zen 5")
+    """Pairs that are compared in the time that sorting takes per element of a row."""
+
     most_folded_bytes: int = cost(1 << 20, "bytes", "guess")
     """Largest result that is constant-folded at all."""
 

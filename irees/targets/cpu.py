@@ -275,6 +275,9 @@ class CpuCosts:
     topk_selected: int = cost(20, "elements", "measured: topk of rows, Zen 5")
     """Least K for which top-k may select by a bound instead of inserting."""
 
+    topk_spare: int = cost(2, "survivors per wanted element", "guess")
+    """Survivors of the bound of top-k: fewer take more counts, more take longer to order."""
+
     topk_moves: float = cost(0.35, "moves per element", "measured: topk of rows, Zen 5")
     """Elements that insertion may move per element of a row, for top-k not to select by a bound."""
 

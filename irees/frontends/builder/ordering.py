@@ -10,17 +10,12 @@ from xdsl.ir import Block
 
 from irees.dialects.iree_linalg_ext import YieldOp
 from irees.dialects.iree_linalg_ext.sorting import SortOp, TopkV2Op
+from irees.targets.common import COMMON
 
 from .core import Builder, Size, Tensor, projection
 from .dtypes import BOOL, F64, I32, I64, INDEX, LONGEST_I32, U8, DType
 from .scalars import Body, Scalar
 from .shapes import slice_axis
-
-SHORT, LONG = 128, 1024
-"""Largest k for which any row, and a long one, has its first k selected instead of being sorted."""
-
-PAIRS = 25
-"""Pairs of selected elements, per element of a row, that are compared in the time of its sort."""
 
 MANTISSA, BIAS = 52, 1023
 """Bits of the mantissa of an f64, and the bias of its exponent."""
@@ -82,7 +77,9 @@ def topk(b: Builder, x: Tensor, k: Size, axis: int, largest: bool) -> tuple[Tens
 
 def _longest_selection(size: Size) -> int:
     """Largest k that is selected from a row; selected elements are ordered by comparing pairs."""
-    return min(LONG, max(SHORT, isqrt(PAIRS * size))) if isinstance(size, int) else SHORT
+    if not isinstance(size, int):
+        return COMMON.selected
+    return min(COMMON.most_selected, max(COMMON.selected, isqrt(COMMON.compared_pairs * size)))
 
 
 def running_best(b: Builder, x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:

@@ -56,9 +56,6 @@ from irees.transforms.utils.structured import generic
 from irees.transforms.utils.tensors import select_dims
 from irees.transforms.utils.views import subview
 
-SPARE = 2
-"""Survivors per wanted element: fewer take more counts, more take longer to order."""
-
 LONGEST_I32 = (1 << 31) - 1
 """Longest row whose elements can be counted in i32."""
 
@@ -100,7 +97,7 @@ class Threshold:
         dim = op.dimension.value.data
         k, size = op.output_values.type.get_shape()[dim], buffer_dim(op.values, dim, outside(op))
         kind = IntegerType(key.width)
-        room = SPARE * k
+        room = CPU.topk_spare * k
         return Threshold(
             op, key, k, size, scratch(kind, size, at), scratch(kind, room, at),
             scratch(IndexType(), room, at), scratch(i32, room, at),
@@ -117,7 +114,7 @@ class Threshold:
         self._make_keys(ivs, b)
         bound, total = self._bound(b)
         below_bound = self._count(bound, "ult", b)
-        room = self._number(SPARE * self.k, b)
+        room = self._number(CPU.topk_spare * self.k, b)
         many = b.insert(arith.CmpiOp(total, room, "sgt")).results[0]
         wanted = self._number(self.k, b)
         survivors = b.insert(arith.SelectOp(many, wanted, total)).results[0]
@@ -164,7 +161,7 @@ class Threshold:
         """Returns a bound that at least k keys meet, if there are as many, and how many do."""
         low, high = self._extreme(arith.MinUIOp, at), self._extreme(arith.MaxUIOp, at)
         total = as_type(at.value(self.size), self.counted, at)
-        room, wanted = (self._number(n, at) for n in (SPARE * self.k, self.k))
+        room, wanted = (self._number(n, at) for n in (CPU.topk_spare * self.k, self.k))
         one = at.insert(arith.ConstantOp(IntegerAttr(1, low.type))).results[0]
 
         def goes_on(values: list[SSAValue], b: IndexBuilder) -> SSAValue:
@@ -237,7 +234,7 @@ class Threshold:
         number, ties = (load(taken, [n], c) for n in range(2))
         is_equal = c.insert(arith.CmpiOp(key, bound, "eq")).results[0]
         full = c.insert(arith.AndIOp(is_equal, compare(ties, equals, "sge", c))).results[0]
-        open_ = compare(number, SPARE * self.k, "slt", c)
+        open_ = compare(number, CPU.topk_spare * self.k, "slt", c)
         one = c.insert(arith.ConstantOp.from_int_and_width(1, 1)).results[0]
         free = c.insert(arith.XOrIOp(full, one)).results[0]
         end_if, d = if_else(c, c.insert(arith.AndIOp(free, open_)).results[0])
