@@ -122,10 +122,11 @@ SHAPES = """
 FUSION = """
     expand-complex-contractions expand-complex sort-out-of-place fold-unit-extent-dims
     bubble-up-extract-slices compute-extracted-elements fold-constants fold-constant-gathers
-    fold-transposes sink-reshapes fuse-elementwise-ops tabulate-index-expressions fold-constants
-    fold-reciprocals fold-affine-epilogues propagate-blocked-layouts convert-conv2d-to-winograd
-    split-windows pack-constant-operands split-reductions split-sorts widen-half-arith
-    canonicalize cse merge-variance-passes fuse-sibling-reductions narrow-index-arithmetic
+    fold-transposes sink-reshapes fuse-elementwise-ops tabulate-index-expressions
+    transpose-shared-rows fold-constants fold-reciprocals fold-affine-epilogues
+    propagate-blocked-layouts convert-conv2d-to-winograd split-windows pack-constant-operands
+    split-reductions split-sorts widen-half-arith canonicalize cse merge-variance-passes
+    fuse-sibling-reductions narrow-index-arithmetic
 """
 """Elementwise chains become one op; constants are folded, and packed for the target."""
 
@@ -294,6 +295,7 @@ OPTIONAL = frozenset(
     irees-sort-out-of-place irees-tabulate-index-expressions irees-bubble-up-extract-slices
     irees-collapse-dimensions irees-skip-masked-columns irees-narrow-index-arithmetic
     irees-fold-transposes irees-expand-complex irees-expand-complex-contractions
+    irees-transpose-shared-rows
     irees-widen-booleans irees-join-contiguous-loops
     """.split()
 )

@@ -923,7 +923,30 @@ def masked_is_right(program) -> bool:
     return np.array_equal(program(x, y, z), np.tril(x @ y.T) @ z)
 
 
+DISTANCES = """
+func.func @main(%x: tensor<9x5xf32>, %y: tensor<37x5xf32>) -> tensor<9x37xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<9x37xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<9x37xf32>) -> tensor<9x37xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %y : tensor<9x5xf32>, tensor<37x5xf32>) outs(%f : tensor<9x37xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.subf %a, %b : f32
+    %m = math.absf %d : f32
+    %n = arith.addf %c, %m : f32
+    linalg.yield %n : f32
+  } -> tensor<9x37xf32>
+  return %r : tensor<9x37xf32>
+}
+"""
+
+
+def distances_are_right(program) -> bool:
+    x, y = (np.arange(r * 5, dtype=np.float32).reshape(r, 5) * 37 % 101 for r in (9, 37))
+    return np.array_equal(program(x, y), np.abs(x[:, None] - y).sum(-1))
+
+
 PROGRAMS = {
+    "distances": (DISTANCES, distances_are_right),
     "masked": (MASKED, masked_is_right),
     "places": (PLACES, places_are_right),
     "windows": (WINDOWS, windows_are_right),

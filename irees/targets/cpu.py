@@ -226,6 +226,12 @@ class CpuCosts:
     jammed_rows: int = cost(4, "rows", "measured: AMD EPYC, 300 columns of 256 rows by index")
     """Maximum rows that run in one loop because they share a part of the body."""
 
+    transposed_rows: int = cost(8, "rows", "measured: distances of 4 to 64 rows, Zen 5")
+    """Minimum results that read each element of an operand whose copy is transposed for them."""
+
+    transposed_columns: int = cost(32, "elements", "measured: distances to 16 to 64 rows, Zen 5")
+    """Minimum adjacent results for which an operand is transposed."""
+
     assumed_trip_count: int = cost(256, "iterations", "guess")
     """Assumed trip count of dynamic loops in tile-size selection."""
 

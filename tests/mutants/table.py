@@ -17,6 +17,7 @@ from accesses import MUTANTS as ACCESS_MUTANTS
 from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from mutant import Mutant
+from reduction_faults import MUTANTS as REDUCTION_MUTANTS
 
 RAISED_COPIES = "filecheck/transforms/input/raise_buffers.mlir"
 UNUSED = "irees/transforms/utils/unused_results.py"
@@ -1717,6 +1718,7 @@ MUTANTS = (
     ),
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
+    *REDUCTION_MUTANTS,
     *DEVICE_MUTANTS,
     Mutant(
         "A195",

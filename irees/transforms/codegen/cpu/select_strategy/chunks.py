@@ -11,7 +11,8 @@ from math import gcd, prod
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from irees.analysis.distribution import Group
+from irees.analysis.distribution import Group, Loops
+from irees.analysis.transposes import crossing_loops
 from irees.dialects.storage import loaded
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.utils.invariants import invariants, sharing_loop
@@ -90,7 +91,12 @@ def _tile(group: Group, position: int, tile: int) -> int:
     """Returns the tile of a loop that should be about `tile`, 0 for all of the loop."""
     extent = group.extents()[position]
     if tile < CPU.least_columns and _reduces_columns(group, position):
+        if any(_transposes(m) for m in group.members):
+            # The rows of the transposed copy are aligned, and need not be longer than a block.
+            return CPU.least_columns if not 0 <= extent <= CPU.least_columns else 0
         return _columns(extent)
+    if tile < CPU.jammed_results and _shares_rows(group, position):
+        tile = CPU.jammed_results
     return even(extent, tile if extent < 0 or tile < extent else 0)
 
 
@@ -108,6 +114,36 @@ def _reduces_columns(group: Group, position: int) -> bool:
         if any(e[-1] == AffineDimExpr(loop) and len(e) > 1 for e in rows):
             return True
     return False
+
+
+def _transposes(member: Loops) -> bool:
+    """Whether an op is elementwise and has a transposed input."""
+    return isinstance(member.op, linalg.GenericOp) and crossing_loops(member.op) is not None
+
+
+def _shares_rows(group: Group, position: int) -> bool:
+    """
+    Whether this loop is over rows of results of a reduction along columns, and some input has no
+    such rows: several rows are then reduced together, and share the vectors of that input.
+    """
+    return any(
+        "reduction" in group.members[number].kinds
+        and isinstance(group.members[number].op, linalg.GenericOp)
+        and _shares(group.members[number], loop)
+        for number, loop in group.classes[position].items()
+    )
+
+
+def _shares(member: Loops, row: int) -> bool:
+    """Whether the results of a loop over rows share an input that is contiguous along columns."""
+    ends = {a.map.results[-1:] for a in member.accesses if a.writes}
+    columns = {e.position for end in ends for e in end if isinstance(e, AffineDimExpr)}
+    if len(ends) != 1 or len(columns) != 1 or row in columns:
+        return False
+    reads = [a.map for a in member.accesses if not a.writes and columns & a.map.used_dims()]
+    if any(m.results[-1:] not in ends for m in reads):
+        return False
+    return any(row not in m.used_dims() for m in reads)
 
 
 def _columns(extent: int) -> int:

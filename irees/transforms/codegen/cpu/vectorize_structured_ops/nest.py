@@ -305,7 +305,8 @@ class Nest(ElementAccesses):
             if not self._shares_input(loop):
                 return
             self.jam = loop
-            self.points = CPU.jammed_results // 2
+            # Windows are unrolled: the epilogues of many dynamic rows would be long.
+            self.points = CPU.jammed_results // (2 if self._slides(loop) else 1)
             if isinstance(size, int):
                 divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
                 self.points = divisors[0] if divisors else min(self.points, size)
@@ -336,7 +337,14 @@ class Nest(ElementAccesses):
         exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
         if any(all(loop not in e.used_dims() for e in results) for results in exprs):
             return True
-        return any(loop in e.used_dims() and len(e.used_dims()) > 1 for r in exprs for e in r)
+        return self._slides(loop)
+
+    def _slides(self, loop: int) -> bool:
+        """Whether windows along a loop are read."""
+        exprs = [
+            e for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i) for e in m.results
+        ]
+        return any(loop in e.used_dims() and len(e.used_dims()) > 1 for e in exprs)
 
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """

@@ -1,0 +1,53 @@
+"""The faults of reductions whose vectors run along their results."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+ROWS = "irees/transforms/global_opt/transpose_shared_rows.py"
+ROWS_TESTS = ("filecheck/transforms/global_opt/transpose_shared_rows.mlir",)
+CHUNKS = "irees/transforms/codegen/cpu/select_strategy/chunks.py"
+CHUNKS_TESTS = ("filecheck/transforms/codegen/cpu/select_strategy.shared_rows.mlir",)
+
+MUTANTS = (
+    Mutant(
+        "A480",
+        "the operand of another loop order is read where the columns were",
+        ROWS,
+        "moved = (*results[:place], *results[place + 1 :], results[place])",
+        "moved = (results[place], *results[:place], *results[place + 1 :])",
+        ("tests/test_degradation.py",),
+    ),
+    Mutant(
+        "A481",
+        "an operand that holds columns elsewhere does not keep vectors from them",
+        ROWS,
+        "        elif indexing.results[-1] != AffineDimExpr(columns):\n            return None\n",
+        "",
+        ROWS_TESTS,
+    ),
+    Mutant(
+        "A482",
+        "few results are enough for a copy",
+        ROWS,
+        "return rows >= CPU.transposed_rows",
+        "return True",
+        ROWS_TESTS,
+    ),
+    Mutant(
+        "A483",
+        "a tile of results has one row where rows share vectors",
+        CHUNKS,
+        "return any(row not in m.used_dims() for m in reads)",
+        "return not reads",
+        CHUNKS_TESTS,
+    ),
+    Mutant(
+        "A484",
+        "results reduced along rows are taken for columns",
+        CHUNKS,
+        "    if any(m.results[-1:] not in ends for m in reads):\n        return False\n",
+        "",
+        CHUNKS_TESTS,
+    ),
+)
