@@ -8,6 +8,8 @@ ROWS = "irees/transforms/global_opt/transpose_shared_rows.py"
 ROWS_TESTS = ("filecheck/transforms/global_opt/transpose_shared_rows.mlir",)
 CHUNKS = "irees/transforms/codegen/cpu/select_strategy/chunks.py"
 CHUNKS_TESTS = ("filecheck/transforms/codegen/cpu/select_strategy.shared_rows.mlir",)
+WINDOWS = "irees/frontends/builder/windows.py"
+FOLDS_TESTS = ("tests/properties/test_folds.py",)
 
 MUTANTS = (
     Mutant(
@@ -49,5 +51,37 @@ MUTANTS = (
         "    if any(m.results[-1:] not in ends for m in reads):\n        return False\n",
         "",
         CHUNKS_TESTS,
+    ),
+    Mutant(
+        "A485",
+        "windows are added one place apart, whatever the dilation",
+        WINDOWS,
+        "d[steps[i]] * -step + (taps[i] - 1) * step",
+        "d[steps[i]] * -1 + (taps[i] - 1)",
+        FOLDS_TESTS,
+    ),
+    Mutant(
+        "A486",
+        "taps that a phase lacks are added, where one value stands for all",
+        WINDOWS,
+        "if broadcast[i] and windows.kernel[i] % windows.stride[i]]",
+        "if False]",
+        FOLDS_TESTS,
+    ),
+    Mutant(
+        "A487",
+        "a dilation and a stride at once are taken for the stride",
+        WINDOWS,
+        "kernel[i], dilation[i] = windows.extent(i), 1",
+        "kernel[i], dilation[i] = windows.extent(i), step",
+        FOLDS_TESTS,
+    ),
+    Mutant(
+        "A488",
+        "loops are split for one reader of several",
+        "irees/transforms/global_opt/sink_reshapes.py",
+        "    if len(readers) == 1 and isinstance(readers[0],",
+        "    if readers and isinstance(readers[0],",
+        ("filecheck/transforms/global_opt/sink_reshapes.groups.mlir",),
     ),
 )

@@ -56,3 +56,52 @@ func.func @rows(%x: tensor<4x512xf32>, %w: tensor<32x8x64xf32>, %s: tensor<32x8x
   } -> tensor<4x32xf32>
   return %r : tensor<4x32xf32>
 }
+
+// Loops as short as 3 iterations are taken where the reshape after the op restores them anyway; the
+// reshapes are then gone.
+// CHECK-LABEL: func.func @restored
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<4x3xf32>)
+// CHECK:         math.absf
+// CHECK:         tensor.collapse_shape
+// CHECK:         return
+// CHECK-LABEL: func.func @no_restored
+// CHECK:         tensor.collapse_shape
+// CHECK:         math.absf %{{.*}} : f32
+// CHECK-NEXT:    linalg.yield
+// CHECK-NEXT:    } -> tensor<12xf32>
+func.func @restored(%x: tensor<4x3xf32>) -> tensor<1x4x3xf32> {
+  %e = tensor.empty() : tensor<4x3xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %f = arith.negf %a : f32
+    linalg.yield %f : f32
+  } -> tensor<4x3xf32>
+  %c = tensor.collapse_shape %n [[0, 1]] : tensor<4x3xf32> into tensor<12xf32>
+  %h = tensor.empty() : tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%c : tensor<12xf32>) outs(%h : tensor<12xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %f = math.absf %a : f32
+    linalg.yield %f : f32
+  } -> tensor<12xf32>
+  %s = tensor.expand_shape %r [[0, 1, 2]] output_shape [1, 4, 3] : tensor<12xf32> into tensor<1x4x3xf32>
+  return %s : tensor<1x4x3xf32>
+}
+
+func.func @no_restored(%x: tensor<4x3xf32>) -> (tensor<1x4x3xf32>, tensor<5xf32>) {
+  %e = tensor.empty() : tensor<4x3xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %f = arith.negf %a : f32
+    linalg.yield %f : f32
+  } -> tensor<4x3xf32>
+  %c = tensor.collapse_shape %n [[0, 1]] : tensor<4x3xf32> into tensor<12xf32>
+  %h = tensor.empty() : tensor<12xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%c : tensor<12xf32>) outs(%h : tensor<12xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %f = math.absf %a : f32
+    linalg.yield %f : f32
+  } -> tensor<12xf32>
+  %q = tensor.extract_slice %r[0] [5] [1] : tensor<12xf32> to tensor<5xf32>
+  %s = tensor.expand_shape %r [[0, 1, 2]] output_shape [1, 4, 3] : tensor<12xf32> into tensor<1x4x3xf32>
+  return %s, %q : tensor<1x4x3xf32>, tensor<5xf32>
+}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from irees.targets.common import COMMON
 from .core import Builder, Size, Tensor, projection, same
 from .dtypes import BOOL, I64, INDEX, DType
 from .scalars import Body, Scalar
-from .shapes import flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
+from .shapes import broadcast_to, flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
 
 WINOGRAD_TAPS = [3, 3]
 """Such a convolution has a form with fewer products (`irees-convert-conv2d-to-winograd`)."""
@@ -221,11 +221,12 @@ def _by_phases(
     convolution. A kernel whose size is not a multiple of the stride has phases with one tap less:
     they are convolutions of their own if that is faster, else their taps are padded with zeros.
     """
-    counts: list[Size] = []
+    counts, spans = list[Size](), dict[int, tuple[int, Size]]()
     for i, (taps, stride) in enumerate(zip(_most_taps(windows), windows.stride)):
         first = windows.low[i] // stride
         counts.append(b.sub(_places(b, x.shape[i + 2], windows, i, out[i]), first))
-        x = _between(b, x, i + 2, first - (taps - 1), b.add(counts[i], taps - 1))
+        spans[i + 2] = (first - (taps - 1), b.add(counts[i], taps - 1))
+    x = _between(b, x, spans)
     width, most = weight.shape[1], _most_taps(windows)
     apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < COMMON.phase_features)
     kinds = [_phases_of(k, s, apart) for k, s in zip(windows.kernel, windows.stride)]
@@ -306,16 +307,17 @@ def _phases_as_features(
     return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], numbers), *kept])
 
 
-def _between(b: Builder, x: Tensor, axis: int, begin: int, size: Size) -> Tensor:
-    """x[begin:begin + size] along an axis, zero where x has no elements."""
-    if begin > 0:
-        dropped = b.minimum(x.shape[axis], begin)
-        x = slice_axis(b, x, axis, dropped, b.sub(x.shape[axis], dropped))
-    low = max(0, -begin)
-    kept = b.minimum(x.shape[axis], b.maximum(b.sub(size, low), 0))
-    x = slice_axis(b, x, axis, 0, kept)
-    before = [low if d == axis else 0 for d in range(x.rank)]
-    after = [b.sub(b.sub(size, low), kept) if d == axis else 0 for d in range(x.rank)]
+def _between(b: Builder, x: Tensor, spans: Mapping[int, tuple[int, Size]]) -> Tensor:
+    """x[begin:begin + size] along each axis of `spans`, zero where x has no elements."""
+    before, after = list[Size]([0] * x.rank), list[Size]([0] * x.rank)
+    for axis, (begin, size) in spans.items():
+        if begin > 0:
+            dropped = b.minimum(x.shape[axis], begin)
+            x = slice_axis(b, x, axis, dropped, b.sub(x.shape[axis], dropped))
+        low = max(0, -begin)
+        kept = b.minimum(x.shape[axis], b.maximum(b.sub(size, low), 0))
+        x = slice_axis(b, x, axis, 0, kept)
+        before[axis], after[axis] = low, b.sub(b.sub(size, low), kept)
     return pad(b, x, before, after)
 
 
@@ -532,31 +534,98 @@ def fold(
     """
     The adjoint of `unfold`: out[n, c, i...] is the sum of x[n, c, k..., o...] over all k and o with
     o * stride + k * dilation - low = i. A kernel dim of x may have size 1 and is then broadcast.
+
+    The elements at i * stride + phase - low read the taps k = t * stride + phase of the windows
+    i - t only, which needs no division and no mask:
+
+        out[n, c, i * stride + phase - low] = sum over t of x[n, c, t * stride + phase, i - t]
     """
-    n, wide = windows.rank, wide or x.dtype.computed
-    loops = 2 + 2 * n  # n, c, i..., k...
-    spatial, inner = list(range(2, 2 + n)), list(range(2 + n, loops))
-    whole = projection(loops, tuple(range(2 + n)))
+    x, windows = _with_dense_taps(b, x, windows)
+    broadcast = [x.shape[2 + i] == 1 for i in range(windows.rank)]
+    counts, spans = _windows_of_phases(b, x, windows, sizes)
+    x, split = _between(b, x, spans), list[Size]()
+    for lone, *pair in zip(broadcast, _most_taps(windows), windows.stride):
+        split += [1, 1] if lone else pair
+    x = reshape(b, x, [*x.shape[:2], *split, *x.shape[2 + windows.rank :]])
+    result = _sum_of_taps(b, x, windows, broadcast, (counts, wide or x.dtype.computed))
+    return _interleaved(b, result, windows, counts, sizes)
 
-    def body(s: Body, _: Scalar, acc: Scalar) -> Scalar:
-        inside, at = s.number(1, BOOL), []
-        for i in range(n):
-            place = s.index(spatial[i]) + windows.low[i] - s.index(inner[i]) * windows.dilation[i]
-            window = place.truncdiv(windows.stride[i])
-            count = s.as_index(x.shape[2 + n + i])
-            hit = (place >= 0) & (window * windows.stride[i] == place) & (window < count)
-            inside = inside & hit
-            at.append(window.clamp(0, count - 1))
-        kernel = [
-            s.number(0, INDEX) if x.shape[2 + i] == 1 else s.index(inner[i]) for i in range(n)
-        ]
-        value = s.extract(x, [s.index(0), s.index(1), *kernel, *at]).to(wide)
-        return acc + inside.where(value, 0)
 
-    shape = b.empty(x.dtype, windows.kernel)
-    init = b.full(0, wide, [*x.shape[:2], *sizes])
-    maps = [projection(loops, tuple(inner)), whole]
-    return b.structured([shape], [init], maps, [i >= 2 + n for i in range(loops)], body)[0]
+def _sum_of_taps(
+    b: Builder, x: Tensor, windows: Windows, broadcast: Sequence[bool],
+    result: tuple[Sequence[Size], DType],
+) -> Tensor:  # fmt: skip
+    """
+    out[n, c, phase..., i...] = sum over t of x[n, c, (t, phase)..., i - t...], in the type of
+    `result`, which also has the number of i. Where taps are `broadcast`, t and phase are 0 for x.
+    """
+    n, taps, (counts, wide) = windows.rank, _most_taps(windows), result
+    loops = 2 + 3 * n
+    phases, places, steps = (list(range(2 + k * n, 2 + k * n + n)) for k in range(3))
+    d = [AffineExpr.dimension(i) for i in range(loops)]
+    zero, at = AffineExpr.constant(0), list[AffineExpr]()
+    for lone, *pair in zip(broadcast, steps, phases):
+        at += [zero, zero] if lone else [d[loop] for loop in pair]
+    for i, step in enumerate(windows.dilation):
+        at.append(d[places[i]] + d[steps[i]] * -step + (taps[i] - 1) * step)
+    maps = [
+        _map(loops, [0, 1, *at]),
+        projection(loops, tuple(steps)),
+        projection(loops, tuple(range(2 + 2 * n))),
+    ]
+    cut = [i for i in range(n) if broadcast[i] and windows.kernel[i] % windows.stride[i]]
+
+    def body(s: Body, value: Scalar, _: Scalar, acc: Scalar) -> Scalar:
+        value = value.to(wide)
+        for i in cut:
+            tap = s.index(steps[i]) * windows.stride[i] + s.index(phases[i])
+            value = (tap < windows.kernel[i]).where(value, 0)
+        return acc + value
+
+    shape = b.empty(x.dtype, taps)
+    init = b.full(0, wide, [*x.shape[:2], *windows.stride, *counts])
+    reduced = [i >= 2 + 2 * n for i in range(loops)]
+    return b.structured([x, shape], [init], maps, reduced, body)[0]
+
+
+def _windows_of_phases(
+    b: Builder, x: Tensor, windows: Windows, sizes: Sequence[Size]
+) -> tuple[list[Size], dict[int, tuple[int, Size]]]:
+    """
+    Returns the number of elements of each phase, and the begin and size along the axes of the
+    columns x[n, c, k..., o...] of what they read.
+    """
+    counts, spans = list[Size](), dict[int, tuple[int, Size]]()
+    for i, (taps, stride) in enumerate(zip(_most_taps(windows), windows.stride)):
+        axis, first = 2 + windows.rank + i, windows.low[i] // stride
+        reach = (taps - 1) * windows.dilation[i]
+        counts.append(b.sub(_places(b, x.shape[axis], windows, i, sizes[i]), first))
+        spans[axis] = (first - reach, b.add(counts[i], reach))
+        if x.shape[2 + i] != 1:
+            # The phases of a kernel that is no multiple of the stride lack a tap.
+            spans[2 + i] = (0, taps * stride)
+    return counts, spans
+
+
+def _with_dense_taps(b: Builder, x: Tensor, windows: Windows) -> tuple[Tensor, Windows]:
+    """
+    Makes x[n, c, k..., o...] columns of windows with a stride or a dilation of 1 along each dim:
+    where both are larger, taps of zeros take the place of what a dilation leaves out.
+    """
+    kernel, dilation = list(windows.kernel), list(windows.dilation)
+    for i, (stride, step) in enumerate(zip(windows.stride, windows.dilation)):
+        if min(stride, step) == 1:
+            continue
+        axis, count = 2 + i, windows.kernel[i]
+        assert isinstance(count, int)
+        kernel[i], dilation[i] = windows.extent(i), 1
+        if x.shape[axis] == 1:
+            x = broadcast_to(b, x, [*x.shape[:axis], count, *x.shape[axis + 1 :]])
+        x = reshape(b, x, [*x.shape[:axis], count, 1, *x.shape[axis + 1 :]])
+        x = pad(b, x, [0] * x.rank, [step - 1 if d == axis + 1 else 0 for d in range(x.rank)])
+        x = reshape(b, x, [*x.shape[:axis], count * step, *x.shape[axis + 2 :]])
+        x = slice_axis(b, x, axis, 0, kernel[i])
+    return x, replace(windows, kernel=tuple(kernel), dilation=tuple(dilation))
 
 
 def weight_gradient(

@@ -29,8 +29,8 @@ per group, the scaled tensor is per channel.
 
 The pass skips ops that read another generic directly (they already share its loops), reshapes of
 arguments and constants, and, of collapses, reductions, dynamic shapes, and ops whose last loop
-would become shorter than `COMMON.vector_loop`. IREE: `SinkReshapes`, `CollapseDimensions`; MLIR:
-`fuseByExpansion`, `fuseByCollapsing`.
+would become shorter than `COMMON.vector_loop`, unless another reshape restores the dims. IREE:
+`SinkReshapes`, `CollapseDimensions`; MLIR: `fuseByExpansion`, `fuseByCollapsing`.
 """
 
 from __future__ import annotations
@@ -113,9 +113,31 @@ def loops_to_split(op: linalg.GenericOp) -> dict[int, Sequence[int]]:
         kind, groups = found
         loops = split_loops(indexing, groups, kind.get_shape())
         last = loops.get(len(iterators(op)) - 1)
-        if loops and (last is None or last[-1] >= COMMON.vector_loop):
+        long = last is None or last[-1] >= COMMON.vector_loop
+        if loops and (long or is_expanded_again(op, kind)):
             return loops
     return {}
+
+
+def is_expanded_again(op: linalg.GenericOp, kind: TensorType) -> bool:
+    """Whether reshapes alone read the results of an op, up to one of the shape of a type."""
+    wanted = [size for size in kind.get_shape() if size != 1]
+    for value in op.results:
+        while (reader := sole_reshape(value)) is not None:
+            value = reader.result
+            if [size for size in value.type.get_shape() if size != 1] == wanted:
+                break
+        else:
+            return False
+    return True
+
+
+def sole_reshape(value: SSAValue) -> tensor.CollapseShapeOp | tensor.ExpandShapeOp | None:
+    """Returns the reshape that is the only reader of a value, if it is one."""
+    readers = [use.operation for use in value.uses]
+    if len(readers) == 1 and isinstance(readers[0], tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+        return readers[0]
+    return None
 
 
 def take_roots(op: linalg.GenericOp, loops: Collection[int]) -> None:
