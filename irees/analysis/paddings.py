@@ -19,18 +19,17 @@ def is_padding(op: Operation) -> bool:
     """
     Whether an op inserts a tensor into a fill.
 
-    Requires static offsets and sizes, unit strides, and a slice without rank reduction.
+    Requires static offsets, unit strides, and a slice without rank reduction.
     """
     part = inserted(op)
     if part is None or not is_frame(part.source.owner):
         return False
     small = op.operands[0].type
     assert isinstance(small, TensorType)
-    assert isinstance(part.source.type, TensorType)
-    known = (*part.offsets, *part.sizes, *part.source.type.get_shape())
-    if not all(isinstance(n, int) and n != DYNAMIC_INDEX for n in known):
+    if not all(isinstance(n, int) and n != DYNAMIC_INDEX for n in part.offsets):
         return False
-    return list(small.get_shape()) == part.sizes and all(step == 1 for step in part.strides)
+    sizes = [n if isinstance(n, int) else DYNAMIC_INDEX for n in part.sizes]
+    return list(small.get_shape()) == sizes and all(step == 1 for step in part.strides)
 
 
 def is_framed(op: Operation) -> bool:

@@ -84,4 +84,20 @@ MUTANTS = (
         "    if readers and isinstance(readers[0],",
         ("filecheck/transforms/global_opt/sink_reshapes.groups.mlir",),
     ),
+    Mutant(
+        "A489",
+        "a border of a dynamic size begins at the size of the slice",
+        "irees/transforms/codegen/common/bufferize_dispatch/frames.py",
+        "end = b.add(offset, size)",
+        "end = size",
+        ("filecheck/transforms/codegen/common/bufferize_dispatch.frames.mlir",),
+    ),
+    Mutant(
+        "A490",
+        "a fill makes the tiles of a reduction small",
+        CHUNKS,
+        "chunk = CPU.chunk if len(reads) == 1",
+        "chunk = CPU.chunk if len(group.members) == 1",
+        CHUNKS_TESTS,
+    ),
 )

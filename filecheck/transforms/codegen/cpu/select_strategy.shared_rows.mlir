@@ -71,3 +71,25 @@ flow.executable @transposed_rows {
     }
   }
 }
+
+// A fill takes no part of the cache: the tile is as large as without it.
+// CHECK-LABEL: flow.executable @filled
+// CHECK:         workgroup = [16 : i64, 0 : i64]
+// CHECK:         workgroup = [16 : i64, 0 : i64, 0 : i64]
+flow.executable @filled {
+  builtin.module {
+    func.func @filled(%x: memref<64x5x200xf32>, %z: memref<64x200xf32>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%z : memref<64x200xf32>) {
+      ^bb0(%o: f32):
+        %zero = arith.constant 0.0 : f32
+        linalg.yield %zero : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k, j)>, affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : memref<64x5x200xf32>) outs(%z : memref<64x200xf32>) {
+      ^bb0(%a: f32, %c: f32):
+        %m = arith.addf %c, %a : f32
+        linalg.yield %m : f32
+      }
+      return
+    }
+  }
+}

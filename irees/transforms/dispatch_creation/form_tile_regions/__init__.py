@@ -56,7 +56,7 @@ from irees.transforms.utils.dispatch_regions import (
     make_region,
     sort_block,
 )
-from irees.transforms.utils.shapes import element_bytes
+from irees.transforms.utils.shapes import dims, element_bytes
 from irees.transforms.utils.tensors import TensorBuilder
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
@@ -104,7 +104,7 @@ def copy_padded(op: Operation) -> None:
         return
     source, b = op.operands[0], TensorBuilder(op)
     assert isinstance(source.type, TensorType)
-    shape = source.type.get_shape()
+    shape = dims(source, b)
     identity = AffineMap.identity(len(shape))
     out = b.empty(source.type.element_type, shape)
     (copy,) = b.compute([source], [out], [identity] * 2, lambda _, v: [v[0]])

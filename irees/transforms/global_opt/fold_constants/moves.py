@@ -152,8 +152,13 @@ def padding(op: Operation) -> Move | None:
         return None
     fill = part.source.owner
     assert isinstance(fill, linalg.GenericOp)
-    value = filled_value(fill)
-    if value is None or not isinstance(value.value, FloatAttr | IntegerAttr):
+    value, kind = filled_value(fill), part.source.type
+    assert isinstance(kind, TensorType)
+    if (
+        value is None
+        or not kind.has_static_shape()
+        or not isinstance(value.value, FloatAttr | IntegerAttr)
+    ):
         return None
     around = value.value.value.data
     places = tuple(
@@ -166,7 +171,5 @@ def padding(op: Operation) -> Move | None:
         out[...] = around
         out[places] = arrays[0]
 
-    kind = part.source.type
-    assert isinstance(kind, TensorType)
     sizes = "x".join(map(str, kind.get_shape()))
     return Move(source, make, f"padded_{sizes}_{'.'.join(map(str, part.offsets))}_{value.value}")

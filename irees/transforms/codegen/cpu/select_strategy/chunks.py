@@ -53,7 +53,9 @@ def _count(group: Group, tiles: Sequence[int]) -> int:
 def _row_tiles(group: Group, shared: int | None) -> list[int]:
     """Chooses row tiles, where loops of class `shared` are whole."""
     extents = group.extents()
-    chunk = CPU.chunk if len(group.members) == 1 else CPU.fused_chunk
+    reads = [m for m in group.members if m.anywhere or any(not a.writes for a in m.accesses)]
+    # A fill is fused with the op that it initializes, and needs no memory of its own.
+    chunk = CPU.chunk if len(reads) == 1 else CPU.fused_chunk
     inner = _whole_iterations(group, shared)
     tiles = [0] * len(extents)
     for position in reversed(range(len(extents))):
@@ -90,7 +92,7 @@ def _assumed(size: int) -> int:
 def _tile(group: Group, position: int, tile: int) -> int:
     """Returns the tile of a loop that should be about `tile`, 0 for all of the loop."""
     extent = group.extents()[position]
-    if tile < CPU.least_columns and _reduces_columns(group, position):
+    if tile <= CPU.least_columns and _reduces_columns(group, position):
         if any(_transposes(m) for m in group.members):
             # The rows of the transposed copy are aligned, and need not be longer than a block.
             return CPU.least_columns if not 0 <= extent <= CPU.least_columns else 0
