@@ -1,4 +1,4 @@
-"""The faults of reductions whose vectors run along their results."""
+"""The faults of reductions along their results, of windows, and of narrow lanes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ CHUNKS = "irees/transforms/codegen/cpu/select_strategy/chunks.py"
 CHUNKS_TESTS = ("filecheck/transforms/codegen/cpu/select_strategy.shared_rows.mlir",)
 WINDOWS = "irees/frontends/builder/windows.py"
 FOLDS_TESTS = ("tests/properties/test_folds.py",)
+LANES_TESTS = ("tests/backends/c/test_widened_lanes.py",)
 
 MUTANTS = (
     Mutant(
@@ -99,5 +100,29 @@ MUTANTS = (
         "chunk = CPU.chunk if len(reads) == 1",
         "chunk = CPU.chunk if len(group.members) == 1",
         CHUNKS_TESTS,
+    ),
+    Mutant(
+        "A491",
+        "amounts beyond 31 shift by what x86 makes of them in C",
+        "irees/backends/common/irees_widen.h",
+        "((n_ & ~m_) | (m_ & 31))",
+        "(n_ & 31)",
+        LANES_TESTS,
+    ),
+    Mutant(
+        "A492",
+        "narrow numbers are shifted right with their sign",
+        "irees/backends/common/emit_ops.py",
+        'sign = "i" if op.name == "arith.shrsi" else "u"',
+        'sign = "i"',
+        LANES_TESTS,
+    ),
+    Mutant(
+        "A493",
+        "unsigned numbers are widened with their sign",
+        "irees/backends/common/irees_widen.h",
+        "__builtin_ia32_pmovzxbd512_mask",
+        "__builtin_ia32_pmovsxbd512_mask",
+        LANES_TESTS,
     ),
 )

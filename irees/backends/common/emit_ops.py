@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from math import isinf, isnan
 
-from xdsl.dialects import arith, complex
+from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     VectorType,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -211,11 +212,22 @@ def constant(op: arith.ConstantOp | complex.ConstantOp) -> str:
     raise UnsupportedError("only scalar and vector constants have a C form", op=op)
 
 
+SHIFTS = {"arith.shli": "<<", "arith.shrsi": ">>", "arith.shrui": ">>"}
+
+WIDENED = frozenset(
+    ((4, 32, 64), (8, 8, 32), (8, 16, 32), (8, 8, 64), (8, 16, 64), (8, 32, 64), (16, 8, 16))
+    + ((16, 8, 32), (16, 16, 32), (32, 8, 16))
+)
+"""The conversions of `irees_widen.h`: lanes, and the width before and after."""
+
+
 class Expressions:
     """Prints value ops; records the vector types and the optional headers that the text needs."""
 
     streams = True
     """Whether the target has non-temporal stores; where not, they are plain ones."""
+    widens = True
+    """Whether `irees_widen.h` is part of the text."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, None] = {}
@@ -240,6 +252,19 @@ class Expressions:
         for width in widths:
             text = f"IREES_CONVERT({self.vector(vector_name(f'{sign}{width}', count))}, {text})"
         return text
+
+    def widened(self, text: str, widths: Sequence[int], count: int, sign: str = "i") -> str:
+        """
+        The conversion of `count` integers of the first of some widths to signless ones of the last,
+        which is larger, by one instruction if there is one, else through all widths.
+        """
+        first, *between, last = widths
+        target = self.vector(vector_name(f"i{last}", count))
+        if (count, first, last) not in WIDENED or not self.widens:
+            return f"IREES_CONVERT({target}, {self.converted(text, between, count, sign)})"
+        for width in between:
+            self.vector(vector_name(f"{sign}{width}", count))
+        return f"irees_{target}_of_{vector_name(f'{sign}{first}', count)}({text})"
 
     def type(self, kind: Attribute) -> str:
         """C type of a value; vector types are recorded as used."""
@@ -306,7 +331,32 @@ class Expressions:
         if op.name == "arith.shrsi" and is_bool(element(kind)):
             # An arithmetic shift of i1 replicates its only bit, the sign.
             return names[0]
+        if op.name in SHIFTS and self._shifts_wide(op):
+            return self._wide_shift(op, names)
         return self._mapped(f"irees_{HELPERS[op.name]}_{short(element(kind))}", kind, names)
+
+    def _shifts_wide(self, op: Operation) -> bool:
+        """Whether lanes are shifted in lanes of i32: by other amounts each, which none has."""
+        kind, amounts = op.results[0].type, op.operands[1].owner
+        if not isinstance(kind, VectorType) or is_bool(element(kind)):
+            return False
+        if isinstance(amounts, arith.ConstantOp | vector.BroadcastOp):
+            value = amounts.value if isinstance(amounts, arith.ConstantOp) else None
+            if not isinstance(value, DenseIntOrFPElementsAttr) or value.is_splat():
+                return False
+        return self.widens and (lanes(kind), int_width(element(kind)), 32) in WIDENED
+
+    def _wide_shift(self, op: Operation, names: Names) -> str:
+        kind = op.results[0].type
+        first, count, symbol = int_width(element(kind)), lanes(kind), SHIFTS[op.name]
+        steps, wide = [first, *types.widths_between(element(kind), i32), 32], self.mask(count)
+        unsigned = self.vector(vector_name(f"u{first}", count))
+        amount = self.widened(f"({unsigned}){names[1]}", steps, count, "u")
+        sign = "i" if op.name == "arith.shrsi" else "u"
+        value = names[0] if sign == "i" else f"({unsigned}){names[0]}"
+        value = self.widened(value, steps, count, sign)
+        shifted = f"IREES_SHIFT({wide}, {value}, {symbol}, {amount})"
+        return self.converted(shifted, steps[-2::-1], count)
 
     def _mapped(self, function: str, kind: Attribute, names: Names) -> str:
         if not isinstance(kind, VectorType):
@@ -519,8 +569,15 @@ def _convert_lanes(e: Expressions, op: Operation, a: str) -> str:
     elif op.name in _UNSIGNED_CASTS:
         sign = "u"
         a = f"({e.vector(vector_name('u' + short(lane)[1:], lanes(source)))}){a}"
-    a = e.converted(a, types.widths_between(lane, element(target)), count, sign)
-    if is_bool(element(target)):
+    widths, out = types.widths_between(lane, element(target)), element(target)
+    if not is_float(lane) and not is_bool(lane) and not is_bool(out):
+        first = int_width(lane)
+        steps = [first, *widths] if is_float(out) else [first, *widths, int_width(out)]
+        if len(steps) > 1 and steps[-1] > first:
+            a = e.widened(a, steps, count, sign)
+            return f"IREES_CONVERT({e.type(target)}, {a})" if is_float(out) else a
+    a = e.converted(a, widths, count, sign)
+    if is_bool(out):
         return f"-IREES_CONVERT({e.mask(count)}, {a} & 1)"
     if count == 8 and isinstance(lane, Float32Type) and op.name == "arith.extf":
         return _convert_by_function(e, op, a)

@@ -43,8 +43,7 @@ def _vector_load(p: Printer, op: Operation) -> None:
     text = f"{_lane_name(p, kind)}_load({place})"
     if is_bool(kind.element_type):
         text = f"({text} != {_lane_name(p, kind)}_splat(0))"
-        text = p.expressions.converted(text, MASK_STEPS, lanes(kind))
-        text = f"IREES_CONVERT({p.expressions.type(kind)}, {text})"
+        text = p.expressions.widened(text, (8, *MASK_STEPS, 32), lanes(kind))
     p.define(op.result, text)
 
 

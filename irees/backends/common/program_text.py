@@ -75,7 +75,7 @@ class Backend:
 def host_support() -> str:
     """The C prelude of every text for the C compiler."""
     return '#include "irees.h"\n' + "".join(
-        (HERE / name).read_text() for name in ("irees_libm.h", "irees_c.h", "irees_support.h")
+        (HERE / f"irees_{name}.h").read_text() for name in ("libm", "c", "widen", "support")
     )
 
 

@@ -33,6 +33,7 @@ class CudaExpressions(Expressions):
     """CUDA compilers have no -fwrapv, so integer arithmetic is done on unsigned types."""
 
     streams = False
+    widens = False
 
     def type(self, kind: Attribute) -> str:
         if isinstance(kind, WarpgroupAccumulatorType):
