@@ -11,17 +11,18 @@ import irees
 
 SHIFT = """
 #id = affine_map<(d0) -> (d0)>
-func.func @main(%x: tensor<?xTYPE>, %y: tensor<?xTYPE>) -> tensor<?xTYPE> {
+func.func @main(%x: tensor<?xTYPE>, %y: tensor<?xTYPE>) -> tensor<?xi32> {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?xTYPE>
-  %e = tensor.empty(%n) : tensor<?xTYPE>
+  %e = tensor.empty(%n) : tensor<?xi32>
   %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
-      ins(%x, %y : tensor<?xTYPE>, tensor<?xTYPE>) outs(%e : tensor<?xTYPE>) {
-  ^bb0(%a: TYPE, %b: TYPE, %o: TYPE):
+      ins(%x, %y : tensor<?xTYPE>, tensor<?xTYPE>) outs(%e : tensor<?xi32>) {
+  ^bb0(%a: TYPE, %b: TYPE, %o: i32):
     %s = arith.OP %a, %b : TYPE
-    linalg.yield %s : TYPE
-  } -> tensor<?xTYPE>
-  return %r : tensor<?xTYPE>
+    %t = arith.extsi %s : TYPE to i32
+    linalg.yield %t : i32
+  } -> tensor<?xi32>
+  return %r : tensor<?xi32>
 }
 """
 CAST = """
