@@ -83,7 +83,8 @@ def _wrong(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> np
     with np.errstate(all="ignore"):
         unit = float(ml_dtypes.finfo(actual.dtype).eps)
         tiny = float(ml_dtypes.finfo(actual.dtype).smallest_normal)
-        x, y = actual.astype(np.float64), expected.astype(np.float64)
+        wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+        x, y = actual.astype(wide), expected.astype(wide)
         scale = np.abs(y)
         if tolerance.name == "R" and scale.size:
             finite = np.where(np.isfinite(y), scale, 0.0)
