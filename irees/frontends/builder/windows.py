@@ -15,7 +15,17 @@ from irees.targets.common import COMMON
 from .core import Builder, Size, Tensor, projection, same
 from .dtypes import BOOL, I64, INDEX, DType
 from .scalars import Body, Scalar
-from .shapes import broadcast_to, flip, pad, reshape, slice_axis, transpose, unsqueeze, update_slice
+from .shapes import (
+    broadcast_to,
+    flip,
+    pad,
+    reshape,
+    slice_axis,
+    stack,
+    transpose,
+    unsqueeze,
+    update_slice,
+)
 
 WINOGRAD_TAPS = [3, 3]
 """Such a convolution has a form with fewer products (`irees-convert-conv2d-to-winograd`)."""
@@ -38,6 +48,8 @@ class Windows:
     the result has (size of x - 1) * stride + extent - low - high elements."""
     beyond: bool = False
     """Whether the last window of a pooling may end beyond the padding (`ceil_mode`)."""
+    finish: Callable[[Tensor], Tensor] = lambda y: y
+    """An elementwise function of what `transposed_convolution` returns, such as its bias."""
 
     @property
     def rank(self) -> int:
@@ -91,14 +103,18 @@ def convolution(
     wide = x.dtype.computed
     n = windows.rank
     outs = list(out or windows.outputs(b, x.shape[2:]))
-    x = pad(b, x, [0, 0, *windows.low], [0, 0, *windows.high])
     channels, features = x.shape[1], weight.shape[0]
+    depthwise = same(groups, channels) and same(features, channels)
+    if not same(groups, 1) and not depthwise:
+        # Before padding: the kernel of a group pads its image.
+        x = reshape(b, x, [x.shape[0], groups, weight.shape[1], *x.shape[2:]])
+    none = [0] * (x.rank - n)
+    x = pad(b, x, [*none, *windows.low], [*none, *windows.high])
     if same(groups, 1):
         return _convolve(b, x, weight, windows, wide, outs)
-    if same(groups, channels) and same(features, channels):
+    if depthwise:
         return _depthwise(b, x, weight, windows, wide, outs)
     each = b.floordiv(features, groups)
-    x = reshape(b, x, [x.shape[0], groups, weight.shape[1], *x.shape[2:]])
     weight = reshape(b, weight, [groups, each, *weight.shape[1:]])
     # n, g, f, o..., c, k...
     loops = 4 + 2 * n
@@ -165,16 +181,19 @@ def transposed_convolution(
 
     `out` are the spatial dims of the result; `high` is used if the windows are `whole`. Without
     dilation it is computed by phases, else as a convolution of the flipped weight with x, after
-    inserting stride - 1 zeros between the elements of x.
+    inserting stride - 1 zeros between the elements of x. The loops of the convolutions apply
+    `windows.finish` before phases are interleaved.
     """
     n = windows.rank
     if all(d == 1 for d in windows.dilation) and any(s > 1 for s in windows.stride):
-        return _by_phases(b, x, weight, windows, groups, out)
+        if _are_apart(weight, windows):
+            return _by_phase(b, x, weight, windows, groups, out)
+        return windows.finish(_by_phases(b, x, weight, windows, groups, out))
     spread = _spread(b, x, windows, out)
     weight = _adjoint(b, flip(b, weight, list(range(2, 2 + n))), groups)
     none = (0,) * n
     dense = Windows(windows.kernel, (1,) * n, windows.dilation, none, none)
-    return convolution(b, spread, weight, dense, groups, out)
+    return windows.finish(convolution(b, spread, weight, dense, groups, out))
 
 
 def _adjoint(b: Builder, weight: Tensor, groups: Size) -> Tensor:
@@ -186,12 +205,31 @@ def _adjoint(b: Builder, weight: Tensor, groups: Size) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Phases:
-    """The phases `first` to `last` along one dim: those of a kernel with `taps` taps each."""
+class _Phase:
+    """
+    The outputs i * stride + o of one dim, for an o: they sum w[j * stride + number] * x[i + place -
+    j] over `taps` taps j.
+    """
 
-    first: int
-    last: int
+    number: int
     taps: int
+    place: int
+
+    @property
+    def begin(self) -> int:
+        """The first element of x that the first output reads."""
+        return self.place - self.taps + 1
+
+
+def _phases_of(windows: Windows, axis: int) -> list[_Phase]:
+    """The phases of one dim, in the order of the outputs."""
+    kernel, stride, low = windows.kernel[axis], windows.stride[axis], windows.low[axis]
+    assert isinstance(kernel, int)
+    numbers = [(o + low) % stride for o in range(stride)]
+    return [
+        _Phase(number, max(0, -((number - kernel) // stride)), (o + low) // stride)
+        for o, number in enumerate(numbers)
+    ]
 
 
 def _most_taps(windows: Windows) -> list[int]:
@@ -199,49 +237,93 @@ def _most_taps(windows: Windows) -> list[int]:
     return [-(-kernel // stride) for kernel, stride in zip(windows.kernel, windows.stride)]
 
 
-def _phases_of(kernel: int, stride: int, apart: bool) -> list[_Phases]:
-    """The phases of one dim, all as if they had the most taps, or `apart` by their taps."""
-    most, rest = -(-kernel // stride), kernel % stride
-    if not rest or not apart:
-        return [_Phases(0, stride, most)]
-    return [_Phases(0, rest, most), _Phases(rest, stride, most - 1)]
+def _are_apart(weight: Tensor, windows: Windows) -> bool:
+    """
+    Whether each phase is a convolution of its own: if they read different windows of x, and their
+    features fill vectors.
+    """
+    width = weight.shape[1]
+    if isinstance(width, int) and width < COMMON.phase_features:
+        return False
+    read = [{(p.taps, p.place) for p in _phases_of(windows, i)} for i in range(windows.rank)]
+    return _most_taps(windows) != WINOGRAD_TAPS and any(len(each) > 1 for each in read)
+
+
+def _by_phase(
+    b: Builder, x: Tensor, weight: Tensor, windows: Windows, groups: Size, out: Sequence[Size]
+) -> Tensor:
+    """
+    A transposed convolution without inserted zeros. The outputs i * stride + o for each o read only
+    every stride-th tap of w: they are a convolution of x with these taps.
+
+        out[n, f, i * stride + o]
+            = sum over c, j of x[n, c, i + place - j] * w[c, f, j * stride + p]
+        where p = (o + low) mod stride, place = (o + low) div stride
+    """
+    n = windows.rank
+    phases = [_phases_of(windows, i) for i in range(n)]
+    counts = [_count(b, x.shape[i + 2], windows, i, out[i]) for i in range(n)]
+    begins = [min(phase.begin for phase in each) for each in phases]
+    ends = [max(phase.place for phase in each) for each in phases]
+    sizes = [b.add(c, e - s) for c, s, e in zip(counts, begins, ends)]
+    x = _between(b, x, dict(enumerate(zip(begins, sizes), start=2)))
+    parts: list[Tensor] = []
+    for chosen in product(*phases):
+        read, taps = x, weight
+        for i, phase in enumerate(chosen):
+            size = b.add(counts[i], phase.taps - 1)
+            read = slice_axis(b, read, 2 + i, phase.begin - begins[i], size)
+            taps = slice_axis(b, taps, 2 + i, phase.number, phase.taps, windows.stride[i])
+        if all(phase.taps for phase in chosen):
+            y = _dense(b, read, flip(b, taps, list(range(2, 2 + n))), groups, counts)
+        else:
+            features = b.mul(groups, weight.shape[1])
+            y = b.full(0, x.dtype.computed, [x.shape[0], features, *counts])
+        parts.append(windows.finish(y))
+    y = stack(b, parts, 0)
+    y = reshape(b, y, [*windows.stride, *parts[0].shape])
+    y = transpose(b, y, [n, n + 1, *(d for i in range(n) for d in (n + 2 + i, i))])
+    return _joined(b, y, counts, windows, [0] * n, out)
+
+
+def _count(b: Builder, size: Size, windows: Windows, axis: int, out: Size) -> Size:
+    """The number of outputs of a phase along a dim: those of the result, rounded up."""
+    stride = windows.stride[axis]
+    if windows.whole:
+        # Relative to the size of x, so that it is known where the image ends.
+        more = windows.extent(axis) - stride - windows.low[axis] - windows.high[axis]
+        return b.add(size, -(-more // stride))
+    return b.floordiv(b.add(out, stride - 1), stride)
+
+
+def _dense(b: Builder, x: Tensor, weight: Tensor, groups: Size, counts: Sequence[Size]) -> Tensor:
+    """The convolution of x with a weight [g * c, f, k...], without stride and padding."""
+    kernel = weight.shape[2:]
+    none, ones = (0,) * len(kernel), (1,) * len(kernel)
+    dense = Windows(kernel, ones, ones, none, none)
+    return convolution(b, x, _adjoint(b, weight, groups), dense, groups, counts)
 
 
 def _by_phases(
     b: Builder, x: Tensor, weight: Tensor, windows: Windows, groups: Size, out: Sequence[Size]
 ) -> Tensor:
     """
-    A transposed convolution without inserted zeros. The outputs at i * stride + phase - low read
-    the taps w[j * stride + phase] only: each phase is a convolution of x with every stride-th tap.
+    A transposed convolution whose phases are the features of one convolution: all read the same
+    windows of x, those that the outputs at i * stride to (i + 1) * stride - 1 read before `low`
+    elements are dropped. Phases with fewer taps have zeros for the others.
 
         out[n, f, i * stride + phase - low]
             = sum over c, j of x[n, c, i - j] * w[c, f, j * stride + phase]
-
-    Phases with equally many taps read the same windows of x, so they are the features of one
-    convolution. A kernel whose size is not a multiple of the stride has phases with one tap less:
-    they are convolutions of their own if that is faster, else their taps are padded with zeros.
     """
-    counts, spans = list[Size](), dict[int, tuple[int, Size]]()
-    for i, (taps, stride) in enumerate(zip(_most_taps(windows), windows.stride)):
-        first = windows.low[i] // stride
-        counts.append(b.sub(_places(b, x.shape[i + 2], windows, i, out[i]), first))
-        spans[i + 2] = (first - (taps - 1), b.add(counts[i], taps - 1))
-    x = _between(b, x, spans)
-    width, most = weight.shape[1], _most_taps(windows)
-    apart = most != WINOGRAD_TAPS and not (isinstance(width, int) and width < COMMON.phase_features)
-    kinds = [_phases_of(k, s, apart) for k, s in zip(windows.kernel, windows.stride)]
-    parts = [
-        (chosen, _of_phases(b, x, weight, (windows, groups, counts), chosen))
-        for chosen in product(*kinds)
-    ]
-    if len(parts) == 1:
-        return _interleaved(b, parts[0][1], windows, counts, out)
-    features = parts[0][1].shape[1]
-    y = b.empty(x.dtype.computed, [x.shape[0], features, *windows.stride, *counts])
-    for chosen, part in parts:
-        offsets = [0, 0, *(each.first for each in chosen), *[0] * windows.rank]
-        y = update_slice(b, y, part, offsets)
-    return _interleaved(b, y, windows, counts, out)
+    n, taps = windows.rank, _most_taps(windows)
+    first = [low // stride for low, stride in zip(windows.low, windows.stride)]
+    counts = [b.sub(_places(b, x.shape[i + 2], windows, i, out[i]), first[i]) for i in range(n)]
+    begins = [f - (t - 1) for f, t in zip(first, taps)]
+    sizes = [b.add(c, t - 1) for c, t in zip(counts, taps)]
+    x = _between(b, x, dict(enumerate(zip(begins, sizes), start=2)))
+    y = _dense(b, x, _phases_as_features(b, weight, windows), groups, counts)
+    y = reshape(b, y, [y.shape[0], b.mul(groups, weight.shape[1]), *windows.stride, *counts])
+    return _interleaved(b, y, counts, windows, out)
 
 
 def _places(b: Builder, size: Size, windows: Windows, axis: int, out: Size) -> Size:
@@ -254,41 +336,28 @@ def _places(b: Builder, size: Size, windows: Windows, axis: int, out: Size) -> S
     return b.add(b.floordiv(b.add(out, windows.low[axis] - 1), stride), 1)
 
 
-def _of_phases(
-    b: Builder, x: Tensor, weight: Tensor, problem: tuple[Windows, Size, Sequence[Size]],
-    chosen: Sequence[_Phases],
+def _joined(
+    b: Builder, y: Tensor, counts: Sequence[Size], windows: Windows, starts: Sequence[int],
+    out: Sequence[Size],
 ) -> Tensor:  # fmt: skip
-    """The outputs y[n, f, phase..., i...] of some phases of each dim."""
-    (windows, groups, counts), n = problem, len(chosen)
-    features = b.mul(groups, weight.shape[1])
-    numbers = [each.last - each.first for each in chosen]
-    if not all(each.taps for each in chosen):
-        return b.full(0, x.dtype.computed, [x.shape[0], features, *numbers, *counts])
-    for i, each in enumerate(chosen):
-        unread = _most_taps(windows)[i] - each.taps
-        x = slice_axis(b, x, 2 + i, unread, b.sub(x.shape[2 + i], unread))
-    weight = _phases_as_features(b, weight, windows, chosen)
-    none, ones = (0,) * n, (1,) * n
-    dense = Windows(tuple(each.taps for each in chosen), ones, ones, none, none)
-    y = convolution(b, x, _adjoint(b, weight, groups), dense, groups, counts)
-    return reshape(b, y, [y.shape[0], features, *numbers, *counts])
-
-
-def _interleaved(
-    b: Builder, y: Tensor, windows: Windows, counts: Sequence[Size], out: Sequence[Size]
-) -> Tensor:
-    """y[n, f, phase..., i...] as out[n, f, i * stride + phase - low...]"""
-    n, stride = windows.rank, windows.stride
-    y = transpose(b, y, [0, 1, *(d for i in range(n) for d in (2 + n + i, 2 + i))])
-    y = reshape(b, y, [*y.shape[:2], *(b.mul(c, s) for c, s in zip(counts, stride))])
-    for i in range(n):
-        y = slice_axis(b, y, i + 2, windows.low[i] % stride[i], out[i])
+    """y[n, f, (i, phase)...] as out[n, f, i * stride + phase - start...]"""
+    y = reshape(b, y, [*y.shape[:2], *(b.mul(c, s) for c, s in zip(counts, windows.stride))])
+    for i, start in enumerate(starts):
+        y = slice_axis(b, y, i + 2, start, out[i])
     return y
 
 
-def _phases_as_features(
-    b: Builder, weight: Tensor, windows: Windows, chosen: Sequence[_Phases]
+def _interleaved(
+    b: Builder, y: Tensor, counts: Sequence[Size], windows: Windows, out: Sequence[Size]
 ) -> Tensor:
+    """y[n, f, phase..., i...] as out[n, f, i * stride + phase - low...]"""
+    n = windows.rank
+    y = transpose(b, y, [0, 1, *(d for i in range(n) for d in (2 + n + i, 2 + i))])
+    starts = [low % stride for low, stride in zip(windows.low, windows.stride)]
+    return _joined(b, y, counts, windows, starts, out)
+
+
+def _phases_as_features(b: Builder, weight: Tensor, windows: Windows) -> Tensor:
     """w[c, f, j * stride + phase...] as w'[c, f * phase..., taps - 1 - j...], zero outside of w."""
     n, stride = windows.rank, windows.stride
     taps = _most_taps(windows)
@@ -296,15 +365,10 @@ def _phases_as_features(
     weight = pad(b, weight, [0] * (2 + n), [0, 0, *missing])
     split = [size for pair in zip(taps, stride) for size in pair]
     weight = reshape(b, weight, [*weight.shape[:2], *split])
-    for i, each in enumerate(chosen):
-        weight = slice_axis(b, weight, 2 + 2 * i, 0, each.taps)
-        weight = slice_axis(b, weight, 3 + 2 * i, each.first, each.last - each.first)
     weight = flip(b, weight, [2 + 2 * i for i in range(n)])
     phases, steps = [3 + 2 * i for i in range(n)], [2 + 2 * i for i in range(n)]
     weight = transpose(b, weight, [0, 1, *phases, *steps])
-    numbers = prod(each.last - each.first for each in chosen)
-    kept = [each.taps for each in chosen]
-    return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], numbers), *kept])
+    return reshape(b, weight, [weight.shape[0], b.mul(weight.shape[1], prod(stride)), *taps])
 
 
 def _between(b: Builder, x: Tensor, spans: Mapping[int, tuple[int, Size]]) -> Tensor:
@@ -548,7 +612,7 @@ def fold(
         split += [1, 1] if lone else pair
     x = reshape(b, x, [*x.shape[:2], *split, *x.shape[2 + windows.rank :]])
     result = _sum_of_taps(b, x, windows, broadcast, (counts, wide or x.dtype.computed))
-    return _interleaved(b, result, windows, counts, sizes)
+    return _interleaved(b, result, counts, windows, sizes)
 
 
 def _sum_of_taps(

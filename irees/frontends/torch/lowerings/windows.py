@@ -49,10 +49,10 @@ def convolve(
     steps = call.steps(stride, n), call.steps(dilation, n)
     found = Windows(tuple(kernel), *steps, low, high, whole=transposed)
     if transposed:
+        found = replace(found, finish=lambda y: _with_bias(call, y, bias))
         result = windows.transposed_convolution(b, x, weight, found, groups, out)
     else:
-        result = windows.convolution(b, x, weight, found, groups, out=out)
-    result = _with_bias(call, result, bias)
+        result = _with_bias(call, windows.convolution(b, x, weight, found, groups, out=out), bias)
     return shapes.reshape(b, result, shape) if lone else result
 
 
