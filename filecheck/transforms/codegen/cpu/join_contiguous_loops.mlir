@@ -89,3 +89,27 @@ func.func @index(%y: memref<?x3xindex>) {
   }
   return
 }
+
+// Pixels in blocks of channels are adjacent rows of the input, which the output has last.
+// CHECK-LABEL: func.func @blocks
+// CHECK:         memref.collapse_shape %x [{{\[}}0 : i64, 1 : i64], [2 : i64]] : memref<14x14x16xf32> into memref<196x16xf32>
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>]
+func.func @blocks(%x: memref<14x14x16xf32>, %y: memref<16x14x14xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, h, w) -> (h, w, c)>, affine_map<(c, h, w) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<14x14x16xf32>) outs(%y : memref<16x14x14xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// The rows of an input that is padded are apart.
+// CHECK-LABEL: func.func @no_gaps
+// CHECK-NOT:     memref.collapse_shape
+// CHECK:         linalg.generic
+func.func @no_gaps(%x: memref<14x14x16xf32, strided<[256, 16, 1]>>, %y: memref<16x14x14xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, h, w) -> (h, w, c)>, affine_map<(c, h, w) -> (c, h, w)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<14x14x16xf32, strided<[256, 16, 1]>>) outs(%y : memref<16x14x14xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  return
+}

@@ -7,9 +7,9 @@ Joins the last two loops of an op on buffers whose rows fill no whole vectors, a
     linalg.generic ins(%a, %b : memref<?xf32>, memref<?xf32>) outs(%c : memref<?xf32>) { subf }
 
 Rows of points, colours and complex numbers are shorter than a vector, and rows of most lengths end
-in a part of one. If all operands have both loops as their last dims, or neither, the loops step
-through memory like one. The sizes may be dynamic, and the buffers tiles: only the strides of the
-last two dims count.
+in a part of one. If all operands have both loops as adjacent dims, or neither, the loops step
+through memory like one. The output has them last; an input that is transposed need not, such as
+pixels in blocks of channels. The sizes may be dynamic, and the buffers tiles: only strides count.
 
 An op is left alone if the body reads an index of the loops, if an operand is broadcast along one of
 them, and if another op on one of its buffers is left alone, since the two may be fused later.
@@ -69,9 +69,10 @@ def pair_of(op: linalg.GenericOp, vector_bytes: int) -> Pair | None:
         for value, map_ in zip(op.operands, indexing, strict=True)
         if map_.used_dims() & set(pair)
     ]
-    if not all(_ends_with(pair, map_) and _has_no_gaps(kind) for kind, map_ in touched):
+    if not all(_has_no_gaps(kind, place_of(pair, map_)) for kind, map_ in touched):
         return None
-    return pair if any(_row_bytes(kind) % vector_bytes for kind, _ in touched) else None
+    rows = [kind for kind, map_ in touched if last_loops(map_) == pair]
+    return pair if any(_row_bytes(kind) % vector_bytes for kind in rows) else None
 
 
 def read_indices(op: linalg.GenericOp) -> set[int]:
@@ -79,10 +80,12 @@ def read_indices(op: linalg.GenericOp) -> set[int]:
     return {o.dim.value.data for o in op.body.walk() if isinstance(o, linalg.IndexOp)}
 
 
-def _ends_with(pair: Pair, indexing: AffineMap) -> bool:
-    """Whether the last two dims are those of two loops, which index no other dim."""
-    outer = {d for e in indexing.results[:-2] for d in e.used_dims()}
-    return last_loops(indexing) == pair and not outer & set(pair)
+def place_of(pair: Pair, indexing: AffineMap) -> int | None:
+    """Returns the first of the two adjacent dims that two loops index, and no other; or None."""
+    exprs = indexing.results
+    found = [d for d, e in enumerate(exprs) if e.used_dims() & set(pair)]
+    plain = [e.position for d in found if isinstance(e := exprs[d], AffineDimExpr)]
+    return found[0] if plain == list(pair) and found[1] == found[0] + 1 else None
 
 
 def _row_bytes(kind: Attribute) -> int:
@@ -90,11 +93,13 @@ def _row_bytes(kind: Attribute) -> int:
     return kind.get_shape()[-1] * item_bytes(kind.element_type)
 
 
-def _has_no_gaps(kind: Attribute) -> bool:
-    """Whether each row of the last dim, of static size, begins where the one before ends."""
+def _has_no_gaps(kind: Attribute, dim: int | None) -> bool:
+    """Whether a dim begins again, after a static number of steps, where its next row begins."""
     assert isinstance(kind, MemRefType)
-    count = kind.get_shape()[-1]
-    return count > 1 and strides_of(kind)[-2:] == [count, 1]
+    if dim is None:
+        return False
+    (first, step), count = strides_of(kind)[dim : dim + 2], kind.get_shape()[dim + 1]
+    return count > 1 and step > 0 and first == count * step
 
 
 def neighbours(op: linalg.GenericOp) -> list[linalg.GenericOp]:
@@ -125,8 +130,10 @@ def join(op: linalg.GenericOp, pair: Pair) -> None:
     for position, map_ in enumerate(maps(op)):
         results = map_.results
         if first in map_.used_dims():
-            op.operands[position] = joined_rows(op.operands[position], at)
-            results = results[:-1]
+            place = place_of(pair, map_)
+            assert place is not None
+            op.operands[position] = joined_rows(op.operands[position], at, place)
+            results = (*results[: place + 1], *results[place + 2 :])
         dims = [renumbered.get(i, AffineExpr.constant(0)) for i in range(len(kinds))]
         new.append(
             AffineMap(len(rest), 0, tuple(e.replace_dims_and_symbols(dims, []) for e in results))

@@ -11,22 +11,27 @@ from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from irees.analysis.affine_steps import linear_form
 from irees.transforms.utils.lanes import Kind, Lane, load_steps
 from irees.transforms.utils.reshapes import collapse
 from irees.transforms.utils.shapes import IndexBuilder, Size
-from irees.transforms.utils.structured import affine_value, iterators, linear_form, maps
+from irees.transforms.utils.structured import affine_value, iterators, maps
 
 
-def joined_rows(buffer: SSAValue, at: IndexBuilder) -> SSAValue:
-    """memref<..xNxBxT>  =>  memref<..x(N * B)xT>, for rows without gaps"""
+def joined_rows(buffer: SSAValue, at: IndexBuilder, dim: int | None = None) -> SSAValue:
+    """memref<..xNxBx..>  =>  memref<..x(N * B)x..>, for rows without gaps; by default the last"""
     kind = buffer.type
     assert isinstance(kind, MemRefType)
-    *outer, size, count = kind.get_shape()
-    shape = [*outer, size * count if size >= 0 else size]
+    shape = list(kind.get_shape())
+    first = len(shape) - 2 if dim is None else dim
+    size, count = shape[first : first + 2]
+    shape[first : first + 2] = [size * count if size >= 0 else size]
     layout = kind.layout
     if isinstance(layout, StridedLayoutAttr):
-        layout = StridedLayoutAttr([*list(layout.strides)[:-2], 1], layout.offset)
-    groups = [*([d] for d in range(len(outer))), [len(outer), len(outer) + 1]]
+        strides = list(layout.strides)
+        layout = StridedLayoutAttr([*strides[:first], *strides[first + 1 :]], layout.offset)
+    groups = [[d if d < first else d + 1] for d in range(len(shape))]
+    groups[first] = [first, first + 1]
     return collapse(
         buffer, groups, MemRefType(kind.element_type, shape, layout, kind.memory_space), at
     )
