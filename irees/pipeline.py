@@ -124,11 +124,14 @@ FUSION = """
     bubble-up-extract-slices compute-extracted-elements fold-constants fold-constant-gathers
     fold-transposes sink-reshapes fuse-elementwise-ops tabulate-index-expressions
     transpose-shared-rows fold-constants fold-reciprocals fold-affine-epilogues
-    propagate-blocked-layouts convert-conv2d-to-winograd split-windows pack-constant-operands
-    split-reductions split-sorts widen-half-arith canonicalize cse merge-variance-passes
-    fuse-sibling-reductions narrow-index-arithmetic
+    propagate-blocked-layouts fold-unit-extent-dims convert-conv2d-to-winograd split-windows
+    pack-constant-operands split-reductions split-sorts widen-half-arith canonicalize cse
+    merge-variance-passes fuse-sibling-reductions narrow-index-arithmetic
 """
-"""Elementwise chains become one op; constants are folded, and packed for the target."""
+"""
+Elementwise chains become one op; constants are folded, and packed for the target. Packing into
+blocks leaves reshapes of unit dims, which `fold-unit-extent-dims` moves away from paddings.
+"""
 
 CPU_CODEGEN = """
     inline-kernels select-strategy tile-and-distribute skip-masked-columns cpu-lower-scans

@@ -75,3 +75,27 @@ def even_tile(tile: int, indices: Iterable[tuple[AffineExpr, int]]) -> int | Non
             return None
         every = lcm(every, step.every)
     return -(-tile // every) * every
+
+
+def linear_form(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
+    """Returns the coefficients by dim and the constant of a linear expression, or None."""
+    if isinstance(expr, AffineConstantExpr):
+        return {}, expr.value
+    if isinstance(expr, AffineDimExpr):
+        return {expr.position: 1}, 0
+    if not isinstance(expr, AffineBinaryOpExpr):
+        return None
+    lhs, rhs = linear_form(expr.lhs), linear_form(expr.rhs)
+    if lhs is None or rhs is None:
+        return None
+    if expr.kind is AffineBinaryOpKind.Add:
+        terms = dict(lhs[0])
+        for position, factor in rhs[0].items():
+            terms[position] = terms.get(position, 0) + factor
+        return terms, lhs[1] + rhs[1]
+    if expr.kind is AffineBinaryOpKind.Mul:
+        if lhs[0] and rhs[0]:
+            return None
+        factor, (terms, constant) = (lhs[1], rhs) if not lhs[0] else (rhs[1], lhs)
+        return {p: f * factor for p, f in terms.items()}, constant * factor
+    return None

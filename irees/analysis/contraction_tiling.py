@@ -211,7 +211,8 @@ def traverse(problem: Problem) -> Traversal:
     if _is_at_most(p.size(n), lanes // 2 - 1):
         raise Unsuitable("too few columns for a vector")
     in_panels = p.panel is not None or vector_loop is not None
-    few_rows = not outer_m and _is_at_most(p.size(m), CPU.unpacked_rows)
+    most = CPU.direct_rows if p.dot is None and _slides(p, n, lanes) else CPU.unpacked_rows
+    few_rows = not outer_m and _is_at_most(p.size(m), most)
     if few_rows and not in_panels and not _reads_columns(p, n, lanes):
         raise Unsuitable("too few rows to pack for")
     in_place = few_rows or in_panels
@@ -225,8 +226,12 @@ def _reads_columns(p: Problem, n: Sequence[int], lanes: int) -> bool:
     """Whether vectors of columns are loaded from B as it is, and each element once."""
     if len(n) != 1 or p.b[n[0]] != 1 or p.dot is not None:
         return False
-    # A window slides along the columns if its steps of K overlap, even if it is dilated.
-    return not any(0 < (p.b[loop] or 0) < lanes for loop in p.k)
+    return not _slides(p, n, lanes)
+
+
+def _slides(p: Problem, n: Sequence[int], lanes: int) -> bool:
+    """Whether a window slides along the columns: its steps of K overlap, even if it is dilated."""
+    return p.b[n[-1]] == 1 and any(0 < (p.b[loop] or 0) < lanes for loop in p.k)
 
 
 def _is_at_most(size: Known, most: int) -> bool:

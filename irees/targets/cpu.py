@@ -60,6 +60,9 @@ class CpuCosts:
     unpacked_rows: int = cost(4, "rows", "guess")
     """Largest M for which B is not packed: packing would cost as much as the multiplication."""
 
+    direct_rows: int = cost(16, "rows", "measured: grouped convolutions of 14x14 to 56x56, Zen 5")
+    """Largest M for which the windows of a convolution are read where they are, not packed."""
+
     joined_rows_ratio: float = cost(0.99, "1", "guess")
     """Ratio of estimated cycles at which merging the row loops pays for the extra index division
     (0.99: 1 % faster)."""
@@ -212,8 +215,15 @@ class CpuCosts:
     ops_per_strided_load: int = cost(4, "ops", "measured: coordinates of samples, Zen 5")
     """The same per load whose lanes are elements with a constant stride."""
 
-    unrolled_window: int = cost(64, "iterations", "guess")
+    unrolled_window: int = cost(98, "iterations", "derived: 14 rows and 7 taps")
     """Maximum iterations of a jammed loop and of the reduction that slides along it, unrolled."""
+
+    sliding_results: int = cost(16, "rows", "measured: depthwise 3x3 to 7x7 of 56x56, Zen 5")
+    """Maximum jammed rows if a reduction slides along them: more than hide the latency, because
+    each row that is loaded then serves more results."""
+
+    unaligned_load: float = cost(2.0, "loads", "derived: a vector that crosses cache lines, Zen 5")
+    """Loads of aligned vectors that take as long as the load of a vector at any address."""
 
     jammed_shared_ops: int = cost(3, "ops", "guess")
     """Scalar ops and loads that rows must share for several to run in one loop."""
@@ -290,15 +300,22 @@ class CpuCosts:
     # Layouts and forms of ops: `irees-propagate-blocked-layouts`, `irees-pack-constant-operands`,
     # `irees-convert-conv2d-to-winograd`.
 
-    layout_copy: int = cost(256, "flops per element", "derived: 4 cycles at 64 flops per cycle")
+    layout_copy: int = cost(128, "flops per element", "measured: convolutions of 14x14 to 112x112")
     """Cost of copying one element into another layout. The comparison assumes that a blocked layout
     saves all of a convolution's time. It saves only a part, but a copy between two ops that could
-    fuse costs more than four cycles."""
+    fuse costs more than the two cycles."""
+
+    blocked_share: float = cost(0.5, "1", "measured: convolutions of 14x14 to 112x112, Zen 5")
+    """Share of that for convolutions without a window, by channels, or of few output channels."""
 
     assumed_dim: int = cost(64, "elements", "guess")
     """Assumed size of a dynamic dim in costs of layouts."""
 
-    scattered_store: float = cost(1.5, "cycles", "guess")
+    direct_cycles: float = cost(1.15, "1", "measured: groups of 8 and 16 channels, Zen 5")
+    """Cycles of a convolution in vectors of adjacent pixels, relative to its multiply-adds, in the
+    unit of the estimate of micro-kernels, which is below their cycles."""
+
+    scattered_store: float = cost(0.5, "cycles", "guess")
     """Cycles to write one element of the output with a scalar store."""
 
     packed_copy: float = cost(0.125, "cycles", "guess")
@@ -329,6 +346,9 @@ class CpuCosts:
 
     common_share: int = cost(16, "1", "guess")
     """Fusion that loses a parallel loop must save at least this fraction of the bytes."""
+
+    padded_tile_bytes: int = cost(256 << 10, "bytes", "derived: a quarter of an L2 cache of 1 MiB")
+    """Most bytes of a padded tile that a convolution by channels or groups reads from the cache."""
 
     least_masked_columns: int = cost(256, "columns", "guess")
     """A product of masked scores is computed with the scores if they have this many columns."""

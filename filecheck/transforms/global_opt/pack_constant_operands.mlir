@@ -119,9 +119,9 @@ func.func @no_splat(%x: tensor<8x2xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32>
 // CHECK:         %[[W:.*]] = arith.constant dense_resource<f_packed4_231> : tensor<1x1x2x4x4xf32>
 // CHECK:         affine_map<(d0, d1, d2, d3, d4, d5) -> ((d0 floordiv 4), d4, d5, d3, (d0 mod 4))>
 // CHECK-SAME:    ins(%x, %[[W]] :
-func.func @filter(%x: tensor<4x5x6xf32>, %o: tensor<4x5x5xf32>) -> tensor<4x5x5xf32> {
+func.func @filter(%x: tensor<4x5x10xf32>, %o: tensor<4x5x5xf32>) -> tensor<4x5x5xf32> {
   %w = arith.constant dense_resource<f> : tensor<4x4x1x2xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(f, h, w, c, i, j) -> (c, h + i, w + j)>, affine_map<(f, h, w, c, i, j) -> (f, c, i, j)>, affine_map<(f, h, w, c, i, j) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<4x5x6xf32>, tensor<4x4x1x2xf32>) outs(%o : tensor<4x5x5xf32>) {
+  %r = linalg.generic {indexing_maps = [affine_map<(f, h, w, c, i, j) -> (c, h + i, w * 2 + j)>, affine_map<(f, h, w, c, i, j) -> (f, c, i, j)>, affine_map<(f, h, w, c, i, j) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<4x5x10xf32>, tensor<4x4x1x2xf32>) outs(%o : tensor<4x5x5xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %c, %p : f32
@@ -135,15 +135,29 @@ func.func @filter(%x: tensor<4x5x6xf32>, %o: tensor<4x5x5xf32>) -> tensor<4x5x5x
 // CHECK:         %[[W:.*]] = arith.constant dense_resource<h_packed2_0342> : tensor<1x2x1x3x4x2xf32>
 // CHECK:         affine_map<(d0, d1, d2, d3, d4, d5, d6) -> ((d1 floordiv 2), d0, d5, d6, d4, (d1 mod 2))>
 // CHECK-SAME:    ins(%x, %[[W]] :
-func.func @narrow_groups(%x: tensor<2x4x5x7xf32>, %o: tensor<2x2x5x5xf32>) -> tensor<2x2x5x5xf32> {
+func.func @narrow_groups(%x: tensor<2x4x5x11xf32>, %o: tensor<2x2x5x5xf32>) -> tensor<2x2x5x5xf32> {
   %w = arith.constant dense_resource<h> : tensor<2x2x4x1x3xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(g, f, h, w, c, i, j) -> (g, c, h + i, w + j)>, affine_map<(g, f, h, w, c, i, j) -> (g, f, c, i, j)>, affine_map<(g, f, h, w, c, i, j) -> (g, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x4x5x7xf32>, tensor<2x2x4x1x3xf32>) outs(%o : tensor<2x2x5x5xf32>) {
+  %r = linalg.generic {indexing_maps = [affine_map<(g, f, h, w, c, i, j) -> (g, c, h + i, w * 2 + j)>, affine_map<(g, f, h, w, c, i, j) -> (g, f, c, i, j)>, affine_map<(g, f, h, w, c, i, j) -> (g, f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<2x4x5x11xf32>, tensor<2x2x4x1x3xf32>) outs(%o : tensor<2x2x5x5xf32>) {
   ^bb0(%a: f32, %b: f32, %c: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %c, %p : f32
     linalg.yield %s : f32
   } -> tensor<2x2x5x5xf32>
   return %r : tensor<2x2x5x5xf32>
+}
+
+// Of few channels the image is read in vectors of adjacent pixels, and the filter stays as it is.
+// CHECK-LABEL: func.func @no_few_channels
+// CHECK:         ins(%x, %w : tensor<4x5x10xf32>, tensor<4x4x1x3xf32>)
+func.func @no_few_channels(%x: tensor<4x5x10xf32>, %o: tensor<4x5x8xf32>) -> tensor<4x5x8xf32> {
+  %w = arith.constant dense_resource<k> : tensor<4x4x1x3xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(f, h, w, c, i, j) -> (c, h + i, w + j)>, affine_map<(f, h, w, c, i, j) -> (f, c, i, j)>, affine_map<(f, h, w, c, i, j) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]} ins(%x, %w : tensor<4x5x10xf32>, tensor<4x4x1x3xf32>) outs(%o : tensor<4x5x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x5x8xf32>
+  return %r : tensor<4x5x8xf32>
 }
 
 // With so few terms in each sum, writing the output apart would cost more than it saves.
@@ -200,6 +214,7 @@ func.func @groups(%x: tensor<8x6xi8>, %o: tensor<8x16xi32>) -> tensor<8x16xi32> 
       w: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041",
       f: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e0400000004100001041000020410000304100004041000050410000604100007041000080410000884100009041000098410000a0410000a8410000b0410000b8410000c0410000c8410000d0410000d8410000e0410000e8410000f0410000f841",
       h: "0x04000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+      k: "0x04000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
       g: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e040",
       v: "0x04000000000000000000803f0000004000004040000080400000a0400000c0400000e04000000041000010410000204100003041000040410000504100006041",
       u: "0x04000000000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c040000000000000803f0000004000004040000080400000a0400000c04000000000"

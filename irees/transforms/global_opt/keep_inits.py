@@ -35,14 +35,9 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects.irees import KeepOp
-from irees.transforms.utils.structured import (
-    Structured,
-    iterators,
-    linear_form,
-    maps,
-    static_ranges,
-)
+from irees.transforms.utils.structured import Structured, iterators, maps, static_ranges
 
 
 def plain_loops(indexing: AffineMap, shape: Sequence[int]) -> set[int] | None:

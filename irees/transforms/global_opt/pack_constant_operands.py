@@ -14,7 +14,9 @@ product with a single row: it reads each panel sequentially, which suits hardwar
 An operand is always packed if the output is contiguous along its column loop. Packing any other
 operand, such as the filter of an NCHW convolution, makes the kernel scatter its output column by
 column, but saves unfolding the image at run time. The pass packs it if a cost estimate favours
-that. K loops that slide a window become the outer ones, so that the inner K loop is long.
+that. The filter of few channels stays as it is if vectors of adjacent pixels take fewer cycles than
+vectors of channels, which few channels do not fill. K loops that slide a window become the outer
+ones, so that the inner K loop is long.
 
 The pass packs f32, and i8 and bf16 if the target has dot products for them. Dot products group
 elements along K: the index is (n floordiv 64, k floordiv 4, n mod 64, k mod 4). Incomplete panels
@@ -45,10 +47,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.affine_steps import linear_form
 from irees.analysis.contractions import MultiplyAdd, is_contraction, multiply_add, roles
 from irees.analysis.convolutions import window_loops
 from irees.analysis.dot_products import dot_product
-from irees.analysis.register_blocking import choose_blocking, embeds_broadcasts
+from irees.analysis.register_blocking import block_cycles, choose_blocking, embeds_broadcasts
 from irees.dialects.irees_target import dot_products_of, target_of
 from irees.rewrites import may_rewrite
 from irees.targets.cpu import CPU
@@ -157,6 +160,34 @@ def worth_scattering(op: linalg.GenericOp, side: Side, reduction: list[int], lan
     return scattered < copy * lanes / columns + waste
 
 
+def is_direct(op: linalg.GenericOp, side: Side, image: int, instructions: Instructions) -> bool:
+    """
+    Whether vectors of adjacent pixels, read where the image is, take fewer cycles than vectors of
+    channels: few channels do not fill these, or one vector of them shares no broadcast.
+    """
+    ranges, lanes, indexing = static_ranges(op), instructions.lanes, maps(op)
+    last = indexing[-1].results[-1]
+    columns, rows = ranges[side.column], [ranges[x] for x in side.rows]
+    if not isinstance(last, AffineDimExpr) or not 0 < columns <= CPU.direct_rows:
+        return False
+    width, form = ranges[last.position], linear_form(indexing[image].results[-1])
+    if form is None or form[0].get(last.position) != 1 or min(rows, default=0) <= 0:
+        return False
+    if not any(0 < step < lanes for loop, step in form[0].items() if loop != last.position):
+        return False
+    if width < lanes:
+        vectors = min(2, width.bit_count())
+    else:
+        vectors = -(-width // lanes)
+    # Both are relative to the cycles of multiply-adds of whole vectors.
+    direct = CPU.direct_cycles * vectors * lanes / width
+    registers, pixels = instructions.registers, prod(rows)
+    narrow, embeds = lanes_for(columns, lanes), embeds_broadcasts(instructions.vector_bytes)
+    block = choose_blocking(pixels, columns, narrow, registers, embeds=embeds)
+    cycles = block_cycles(pixels, columns, narrow, registers, block, embeds=embeds)
+    return direct < cycles * lanes / (pixels * columns)
+
+
 @dataclass(frozen=True)
 class Panels:
     """
@@ -238,6 +269,9 @@ def choose_side(
     side = min(sides, key=lambda s: not s.contiguous, default=None)
     if side is None or side.contiguous:
         return side
+    image = parts.lhs if side.position == parts.rhs else parts.rhs
+    if is_direct(op, side, image, instructions):
+        return None
     return side if worth_scattering(op, side, list(roles(op, parts).k), lanes) else None
 
 

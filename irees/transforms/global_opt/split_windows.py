@@ -37,6 +37,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects.irees_target import is_strict, target_of
 from irees.dialects.sizes import Size
 from irees.remarks import remark
@@ -45,13 +46,7 @@ from irees.targets.cpu import CPU
 from irees.transforms.utils.combiners import IDEMPOTENT, combine, combiners, neutral_element
 from irees.transforms.utils.orders import inline_region
 from irees.transforms.utils.shapes import dim
-from irees.transforms.utils.structured import (
-    element_type,
-    iterators,
-    linear_form,
-    maps,
-    static_ranges,
-)
+from irees.transforms.utils.structured import element_type, iterators, maps, static_ranges
 from irees.transforms.utils.tensors import TensorBuilder
 
 

@@ -39,6 +39,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects import get_op
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.storage import is_undefined
@@ -51,7 +52,6 @@ from irees.transforms.utils.structured import (
     Structured,
     element_type,
     iterators,
-    linear_form,
     loop_sources,
     maps,
     shift_indices,

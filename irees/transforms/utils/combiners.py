@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
@@ -14,6 +16,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from irees.transforms.utils.lanes import vector_of
+from irees.transforms.utils.shapes import IndexBuilder
 from irees.transforms.utils.structured import writes_along_reduction
 
 COMBINERS = {
@@ -143,3 +147,31 @@ def neutral_of(combiner: str, element: Attribute) -> arith.ConstantOp:
         "minnumf": float("nan"),
     }
     return arith.ConstantOp(FloatAttr(floats[name], element))
+
+
+def further_accumulators(
+    combiners: Sequence[Operation], accs: Sequence[SSAValue], lanes: int, at: IndexBuilder
+) -> list[SSAValue]:
+    """
+    Returns the initial values of further accumulators of each result, as vectors if there are
+    several lanes. Idempotent combiners start from the value of the first accumulator, which may be
+    known not to be NaN.
+    """
+    starts = [
+        acc if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
+        for c, acc in zip(combiners, accs, strict=True)
+    ]
+    return [
+        s
+        if lanes == 1 or isinstance(s.type, VectorType)
+        else at.insert(vector.BroadcastOp(s, vector_of(s.type, lanes))).results[0]
+        for s in starts
+    ]
+
+
+def combined(combiner: Operation, accs: Sequence[SSAValue], at: IndexBuilder) -> SSAValue:
+    """Combines the accumulators of one result."""
+    total = accs[0]
+    for acc in accs[1:]:
+        total = at.insert(combine(combiner, total, acc)).results[0]
+    return total

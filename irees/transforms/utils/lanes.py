@@ -45,7 +45,12 @@ from irees.dialects.upstream.vector.shapes import GatherOp
 from irees.target import Target
 from irees.transforms.utils.constants import constant_number
 from irees.transforms.utils.copies import same_op
-from irees.transforms.utils.shapes import IndexBuilder, constant_value, reassociation_attr
+from irees.transforms.utils.shapes import (
+    IndexBuilder,
+    Size,
+    constant_value,
+    reassociation_attr,
+)
 
 BYTE = 8
 """Minimum width, in bits, of an integer type that can number the lanes of a vector."""
@@ -154,6 +159,20 @@ def lane_of(value: SSAValue, lane: int, insert: Insert) -> SSAValue:
     assert isinstance(value.type, VectorType)
     op = vector.ExtractOp(value, [lane], value.type.element_type)
     return insert(op).results[0]
+
+
+def last_lanes(lanes: int, count: Size, at: IndexBuilder) -> SSAValue:
+    """Returns a mask of the last `count` lanes."""
+    if isinstance(count, int):
+        chosen = [lane >= lanes - count for lane in range(lanes)]
+        data = DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), chosen)
+        return at.insert(arith.ConstantOp(data)).results[0]
+    kind = vector_of(i32, lanes)
+    numbers = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))
+    first = at.insert(arith.IndexCastOp(at.value(at.sub(lanes, count)), i32)).results[0]
+    splat = at.insert(vector.BroadcastOp(first, kind)).results[0]
+    lane = at.insert(arith.ConstantOp(numbers)).results[0]
+    return at.insert(arith.CmpiOp(lane, splat, "sge")).results[0]
 
 
 def unit_stride(kind: Attribute) -> bool:

@@ -19,6 +19,9 @@ from xdsl.rewriter import Rewriter
 from irees.dialects.storage import slice_of
 from irees.transforms.utils.shapes import IndexBuilder, Size, split
 
+UNBOUNDED = (1 << 62) - 1
+"""The size of a flat buffer: accesses are proved where it comes from."""
+
 
 def strides_of(buffer: MemRefType) -> list[int]:
     """Returns the static strides of a memref type, DYNAMIC_INDEX if unknown."""
@@ -112,3 +115,30 @@ def share_views(block: Block) -> None:
         first = found.setdefault(key, op.results[0])
         if first is not op.results[0]:
             Rewriter.replace_op(op, [], [first])
+
+
+def strides_in(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
+    """Returns the strides of a buffer in elements."""
+    assert isinstance(buffer.type, MemRefType)
+    known = strides_of(buffer.type)
+    if DYNAMIC_INDEX not in known:
+        return list(known)
+    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
+    first = 2 + len(known)
+    return [metadata.results[first + i] if s == DYNAMIC_INDEX else s for i, s in enumerate(known)]
+
+
+def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
+    """Returns the buffer as memref<?xT>, starting at its first element."""
+    kind = buffer.type
+    assert isinstance(kind, MemRefType)
+    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
+    flat = MemRefType(
+        kind.element_type, [DYNAMIC_INDEX], StridedLayoutAttr([1], None), kind.memory_space
+    )
+    size = builder.value(UNBOUNDED)
+    return builder.insert(
+        memref.ReinterpretCastOp.from_dynamic(
+            metadata.results[0], [metadata.results[1]], [size], [1], flat
+        )
+    ).results[0]

@@ -35,16 +35,15 @@ func.func @few_rows(%a: memref<2x64xf32>, %b: memref<64x16xf32>, %c: memref<2x16
 }
 
 // The filter of a convolution lies in panels: registers start at zero instead of reading what
-// was only just filled, run through all of K, and go to C column by column.
+// was only just filled, run through all of K, and go to C column by column, transposed.
 // CHECK-LABEL: func.func @filter
 // CHECK-NOT:     linalg.generic
 // CHECK:         %[[ZERO:.*]] = vector.broadcast %{{.*}} : f32 to vector<8xf32>
-// CHECK:         %[[STAGING:.*]] = memref.alloca() : memref<{{[0-9]+}}xf32>
 // CHECK:         panel.micro_kernel %{{.*}} accs(%[[ZERO]], {{.*}}layout = "panels"
-// CHECK:         vector.store %{{.*}}, %[[STAGING]]
-// CHECK:         scf.for
-// CHECK:         %[[PART:.*]] = memref.load %[[STAGING]]
-// CHECK:         memref.store %[[PART]], %{{.*}} : memref<?xf32, strided<[1], offset: ?>>
+// CHECK:         %[[COLUMN:.*]] = vector.shuffle
+// CHECK-NOT:     memref.store
+// CHECK:         vector.store %{{.*}}, %{{.*}} : memref<?xf32, strided<[1], offset: ?>>, vector<8xf32>
+// CHECK:         func.return
 func.func @filter(%x: memref<4x6x6xf32>, %w: memref<1x3x3x4x8xf32>, %c: memref<8x4x4xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.generic {indexing_maps = [affine_map<(f, h, w) -> (f, h, w)>], iterator_types = ["parallel", "parallel", "parallel"]} outs(%c : memref<8x4x4xf32>) {

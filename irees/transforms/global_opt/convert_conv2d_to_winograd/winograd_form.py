@@ -15,10 +15,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr
 
+from irees.analysis.affine_steps import linear_form
 from irees.analysis.contractions import is_contraction, multiply_add
 from irees.targets.cpu import CPU
 from irees.transforms.utils.constants import is_large_splat
-from irees.transforms.utils.structured import is_zero_fill, linear_form, maps, static_ranges
+from irees.transforms.utils.structured import is_zero_fill, maps, static_ranges
 from irees.transforms.utils.tensors import is_static
 
 TAPS = 3

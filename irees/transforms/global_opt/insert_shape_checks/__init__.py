@@ -37,6 +37,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects.shape_relations import Row, row_of
 from irees.dialects.sizes import Dim, Scalar, Window, evaluate
 from irees.dialects.util import AssumeIntOp
@@ -52,7 +53,7 @@ from irees.transforms.utils.shapes import (
     dim,
     shape_element,
 )
-from irees.transforms.utils.structured import iterators, linear_form
+from irees.transforms.utils.structured import iterators
 
 
 def guard(op: linalg.GenericOp, loops: set[int], sizes: dict[int, Size]) -> None:

@@ -17,12 +17,13 @@ from xdsl.ir.affine import (
 )
 from xdsl.rewriter import InsertPoint
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects.shape_relations import MAX_SIZE
 from irees.dialects.sizes import Window
 from irees.errors import VerifyError
 from irees.transforms.global_opt.insert_shape_checks.requirements import Requirement, number_of
 from irees.transforms.utils.shapes import IndexBuilder, Size
-from irees.transforms.utils.structured import affine_value, linear_form
+from irees.transforms.utils.structured import affine_value
 
 LARGEST = 1 << 58
 """Largest term of an index: a sum of 32 terms fits in 64 bits."""

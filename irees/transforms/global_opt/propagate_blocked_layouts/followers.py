@@ -15,6 +15,7 @@ from math import prod
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import I64, DenseArrayBase, TensorType, i64
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -26,6 +27,8 @@ from irees.dialects.sizes import kept_dims
 from irees.targets.cpu import CPU
 from irees.transforms.utils.shapes import IndexBuilder, mixed, reassociation, reassociation_attr
 from irees.transforms.utils.structured import generic, iterators, maps, static_ranges
+
+PARALLEL = IteratorType.PARALLEL
 
 Rebuild = Callable[[list[SSAValue]], Operation]
 """Rebuilds an op on new operands; an operand with a form is passed in that form."""
@@ -40,7 +43,7 @@ class Node:
     results: tuple[Form | None, ...]
     rebuild: Rebuild
     flops: int = 0
-    """Flops of a convolution, 0 for other ops."""
+    """What a convolution gains from blocks, in flops; 0 for other ops."""
 
     def sides(self) -> list[tuple[SSAValue, Form]]:
         """Returns the operands and results that have a form, with the form."""
@@ -143,7 +146,19 @@ def convolution_node(op: linalg.GenericOp, found: Convolution, vector_bytes: int
         return image
     forms[found.filter] = _filter_form(op, found, blocks)
     flops = 2 * prod(r if r >= 0 else CPU.assumed_dim for r in static_ranges(op))
+    if not _gains_all(op, found):
+        flops = max(1, int(flops * CPU.blocked_share))
     return generic_node(op, blocks, forms, flops)
+
+
+def _gains_all(op: linalg.GenericOp, found: Convolution) -> bool:
+    """
+    Whether a convolution that is not in blocks is slow: each step of K reads another channel, of
+    which a window is far from a line. Few output channels have vectors of pixels instead.
+    """
+    channels = static_ranges(op)[found.columns]
+    windows = [loop for loop in window_loops(op) if op.iterator_types.data[loop].data != PARALLEL]
+    return found.depth is not None and bool(windows) and not 0 <= channels <= CPU.direct_rows
 
 
 def _filter_form(op: linalg.GenericOp, found: Convolution, blocks: dict[int, int]) -> Form:

@@ -7,11 +7,13 @@ value differ, the value is converted once. Blocked convolutions are faster. The 
 a minimum cut with these costs, in flops:
 
     converting one element                                      CPU.layout_copy
-    a convolution that is not in blocks                         its flops
+    a convolution that is not in blocks                         its flops, or a share of them
     another op that writes channels and is not in blocks        1 for each element
 
-The last cost only breaks ties, in favour of late conversions. So an isolated convolution stays
-unblocked if it does fewer than `CPU.layout_copy` flops per element to convert.
+The share is `CPU.blocked_share` for convolutions that are nearly as fast without blocks: those
+without a window, by channels, and of few output channels. The last cost only breaks ties, in favour
+of late conversions. So an isolated convolution stays unblocked if it does fewer than
+`CPU.layout_copy` flops per element to convert.
 """
 
 from __future__ import annotations

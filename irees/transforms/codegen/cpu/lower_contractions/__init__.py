@@ -33,12 +33,15 @@ floats (bf16) that must keep their order.
 With at most four rows of A, B is streamed once, in place, four whole rows at a time: several
 streams along rows get more memory bandwidth than one stream, or than column accesses.
 
-An elementwise op on the output is fused while a block is in registers (`epilogue.py`). Batch loops,
+Columns of a block that are scattered in C, the channels of an image whose channels are not
+blocked, are stored as vectors of rows, transposed in registers. An elementwise op on the output is
+fused while a block is in registers (`epilogue.py`). Batch loops,
 and loops of M, N or K that do not collapse, run outside the micro-kernel.
 
-`irees-vectorize-structured-ops` lowers the rest: depthwise convolutions (no M), outputs that are
-not contiguous, dot products (M and N tiny), element types without vectors. After Goto and van de
-Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+`irees-vectorize-structured-ops` lowers the rest: depthwise convolutions (no M), windows of few
+channels that slide along B (small M), outputs that are not contiguous, dot products (M and N tiny),
+element types without vectors. After Goto and van de Geijn, "Anatomy of High-Performance Matrix
+Multiplication" (2008).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ The micro-kernel applies f to its registers and stores D instead of C.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import memref, vector
@@ -17,15 +17,13 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from irees.analysis.affine_steps import linear_form
 from irees.transforms.codegen.common.utils.surroundings import Neighbour, has_vector_form
-from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, flatten, strides
-from irees.transforms.utils.lanes import (
-    Kind,
-    Lane,
-    vector_of,
-)
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, store_columns
+from irees.transforms.utils.lanes import Kind, Lane, vector_of
 from irees.transforms.utils.shapes import IndexBuilder, Size
-from irees.transforms.utils.structured import linear_form, maps
+from irees.transforms.utils.structured import maps
+from irees.transforms.utils.views import flatten, strides_in
 
 
 @dataclass
@@ -64,11 +62,34 @@ class Epilogue:
         at: IndexBuilder,
     ) -> None:
         """Stores f(values) for a block of registers whose rows start at `starts`."""
+        outputs = self.operands[len(self.op.inputs) :]
+        targets = [(o, starts(o)) for o in outputs if isinstance(o, Operand)]
+        found = self._results(plan, vectors, values, starts, at)
+        if plan.loops.scattered:
+            count = vectors * plan.lanes
+            for results, (target, rows) in zip(zip(*found, strict=True), targets, strict=True):
+                store_columns(plan, results, count, (target, rows[0]), at)
+            return
+        for number, results in enumerate(found):
+            r, v = divmod(number, vectors)
+            for result, (target, rows) in zip(results, targets, strict=True):
+                place = at.value(plan.place(target, rows[r], v, at))
+                at.insert(vector.StoreOp(result, target.flat, [place]))
+
+    def _results(
+        self,
+        plan: Plan,
+        vectors: int,
+        values: list[SSAValue],
+        starts: Callable[[Operand], list[Size]],
+        at: IndexBuilder,
+    ) -> Iterator[list[SSAValue]]:
+        """Yields f(value) of each register of a block, after what all rows share."""
         block, inputs = self.op.body.block, len(self.op.inputs)
         rows = {
             i: starts(o)
             for i, o in enumerate(self.operands)
-            if isinstance(o, Operand) and i != self.source and (i >= inputs or block.args[i].uses)
+            if isinstance(o, Operand) and i != self.source and i < inputs and block.args[i].uses
         }
         shared: dict[tuple[int, int], Lane] = {}
 
@@ -90,11 +111,7 @@ class Epilogue:
         for number, value in enumerate(values):
             r, v = divmod(number, vectors)
             arguments = [argument(i, r, v, value) for i in range(len(self.operands))]
-            for position, result in enumerate(self.consumer.values(arguments, plan.lanes, at)):
-                target = self.operands[inputs + position]
-                assert isinstance(target, Operand)
-                place = at.value(plan.place(target, rows[inputs + position][r], v, at))
-                at.insert(vector.StoreOp(result, target.flat, [place]))
+            yield self.consumer.values(arguments, plan.lanes, at)
 
     @staticmethod
     def _read(plan: Plan, operand: Operand, place: Size, at: IndexBuilder) -> Lane:
@@ -124,7 +141,7 @@ def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue |
             operands.append(operand)
             continue
         steps: list[Size] = [0] * loops
-        for expr, stride in zip(indexing.results, strides(operand, at), strict=True):
+        for expr, stride in zip(indexing.results, strides_in(operand, at), strict=True):
             form = linear_form(expr)
             if form is None or form[1]:
                 return None
@@ -137,15 +154,31 @@ def epilogue_of(consumer: Neighbour, loops: int, at: IndexBuilder) -> Epilogue |
 
 def fits(epilogue: Epilogue, plan: Plan) -> bool:
     """Whether a vector of C is a vector, or a single value, in every operand of the epilogue."""
-    if plan.loops.scattered or not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
+    if not (isinstance(plan.size_n, int) and plan.size_n % plan.lanes == 0):
         return False
     # With outer loops of K, or a dynamic K, no slice is statically known to be the last.
     if plan.loops.outer_k or (plan.tiling.kc is not None and plan.size_k is None):
         return False
+    if plan.loops.scattered:
+        return _fits_columns(epilogue, plan)
     outputs = epilogue.operands[len(epilogue.op.inputs) :]
     for operand in epilogue.operands:
         if isinstance(operand, Operand):
             step = operand.steps[plan.loops.n[-1]]
             if not isinstance(step, int) or step not in ((1,) if operand in outputs else (0, 1)):
+                return False
+    return has_vector_form(epilogue.op, plan.lanes)
+
+
+def _fits_columns(epilogue: Epilogue, plan: Plan) -> bool:
+    """Whether outputs have adjacent rows, as C has, and inputs have the same for all rows."""
+    first = len(epilogue.op.inputs)
+    for i, operand in enumerate(epilogue.operands):
+        if isinstance(operand, Operand) and (i >= first or i == epilogue.source):
+            if not plan.stores_columns(operand):
+                return False
+        elif isinstance(operand, Operand):
+            step = operand.steps[plan.loops.n[-1]]
+            if not plan.shared_by_rows(operand) or not isinstance(step, int) or step not in (0, 1):
                 return False
     return has_vector_form(epilogue.op, plan.lanes)

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from irees.dialects.panel import Facts, MicroKernelOp
 from irees.transforms.codegen.cpu.lower_contractions.epilogue import Epilogue, Slice
 from irees.transforms.codegen.cpu.lower_contractions.panels import Columns, Panels
-from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan
+from irees.transforms.codegen.cpu.lower_contractions.plan import Operand, Plan, store_columns
 from irees.transforms.codegen.cpu.lower_contractions.prefetch import NextPanel
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.loops import for_loop, if_both
@@ -218,7 +218,11 @@ class Kernel:
 
     def _finish(self, starts: list[Size], values: list[SSAValue], at: IndexBuilder) -> None:
         """Stores the accumulators to C, through the staging buffer where needed."""
-        vectors = self.columns.vectors
+        vectors, valid = self.columns.vectors, self.columns.valid
+        plan, count = self.plan, vectors * self.plan.lanes if valid is None else valid
+        if len(starts) > 1 and isinstance(count, int) and plan.stores_columns(plan.c):
+            store_columns(plan, values, count, (plan.c, starts[0]), at)
+            return
         for number, value in enumerate(values):
             buffer, place = self._place(starts, number // vectors, number % vectors, at)
             at.insert(vector.StoreOp(value, buffer, [place]))

@@ -8,20 +8,20 @@ Connects a decision with the IR of one contraction. Part of `irees-lower-contrac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import memref
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     AnyFloat,
     MemRefType,
-    StridedLayoutAttr,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind
 
+from irees.analysis.affine_steps import linear_form
+from irees.analysis.contraction_sides import is_unsigned, sides_of
 from irees.analysis.contraction_tiling import (
     Candidate,
     Known,
@@ -35,16 +35,13 @@ from irees.analysis.contraction_tiling import (
 )
 from irees.analysis.contractions import (
     MultiplyAdd,
-    Roles,
     packed_columns,
-    packed_depth,
-    roles,
-    vector_side,
 )
-from irees.analysis.dot_products import DotProduct, sign
+from irees.analysis.dot_products import DotProduct
 from irees.analysis.register_blocking import rest_vectors
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import is_strict, target_of
+from irees.transforms.codegen.cpu.utils.register_transpose import parts_of_columns
 from irees.transforms.utils.lanes import has_lanes, lane_bytes
 from irees.transforms.utils.shapes import (
     IndexBuilder,
@@ -53,8 +50,8 @@ from irees.transforms.utils.shapes import (
     delinearize,
     upper_bound,
 )
-from irees.transforms.utils.structured import linear_form, loop_sources, maps
-from irees.transforms.utils.views import strides_of
+from irees.transforms.utils.structured import loop_sources, maps
+from irees.transforms.utils.views import flatten, strides_in
 
 
 @dataclass
@@ -191,6 +188,11 @@ class Plan:
         points = [delinearize(at.add(first, r), self.loops.m, self.sizes, at) for r in range(rows)]
         return [at.add(operand.at({**ivs, **point}, at), offset) for point in points]
 
+    def stores_columns(self, operand: Operand) -> bool:
+        """Whether columns are scattered in C, but the rows of each are adjacent in an operand."""
+        rows = self.loops.m if self.loops.scattered else ()
+        return bool(rows) and self.is_one_loop(rows, operand) and self.row_step(operand) == 1
+
     def place(self, operand: Operand, start: Size, v: int, at: IndexBuilder) -> Size:
         """Returns the address of vector `v` of a row that starts at `start`."""
         if self.loops.vector_loop is None:
@@ -213,65 +215,17 @@ class Plan:
         return at.add(start, self.column_offset(self.b, column, at))
 
 
-def strides(buffer: SSAValue, builder: IndexBuilder) -> list[Size]:
-    """Returns the strides of a buffer in elements."""
-    assert isinstance(buffer.type, MemRefType)
-    known = strides_of(buffer.type)
-    if DYNAMIC_INDEX not in known:
-        return list(known)
-    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
-    first = 2 + len(known)
-    return [metadata.results[first + i] if s == DYNAMIC_INDEX else s for i, s in enumerate(known)]
-
-
-def flatten(buffer: SSAValue, builder: IndexBuilder) -> SSAValue:
-    """Returns the buffer as memref<?xT>, starting at its first element."""
-    kind = buffer.type
-    assert isinstance(kind, MemRefType)
-    metadata = builder.insert(memref.ExtractStridedMetaDataOp(buffer))
-    flat = MemRefType(
-        kind.element_type, [DYNAMIC_INDEX], StridedLayoutAttr([1], None), kind.memory_space
-    )
-    size = builder.value((1 << 62) - 1)
-    return builder.insert(
-        memref.ReinterpretCastOp.from_dynamic(
-            metadata.results[0], [metadata.results[1]], [size], [1], flat
-        )
-    ).results[0]
-
-
-def sides_of(op: linalg.GenericOp, parts: MultiplyAdd, group: int) -> tuple[Roles, int, int]:
-    """
-    Returns the loops by role, and which operand is A and which is B: that with vectors of columns.
-
-    Raises Unsuitable.
-    """
-    b, found, indexing = vector_side(op, parts), roles(op, parts), maps(op)
-    if b is None:
-        raise Unsuitable("the output is not contiguous along M or N")
-    a = parts.lhs
-    if b == parts.lhs:
-        a, found = parts.rhs, replace(found, m=found.n, n=found.m)
-    if not found.k:
-        raise Unsuitable("no reduction")
-    if packed_depth(indexing[b]) not in (None, group):
-        raise Unsuitable("packed for dot products")
-    in_panels = packed_columns(indexing[b]) is not None
-    for position in (a, b, len(op.operands) - 1):
-        if not isinstance(op.operands[position].type, MemRefType):
-            raise Unsuitable("an operand is a scalar")
-        if position == b and in_panels:
-            continue
-        if any(linear_form(e) is None for e in indexing[position].results):
-            raise Unsuitable("an operand is not indexed linearly")
-    return found, a, b
-
-
-def _is_unsigned(casts: tuple[Operation, ...]) -> bool:
-    """Whether casts zero-extend. Raises Unsuitable if only some of them do."""
-    if casts and sign(casts) is None:
-        raise Unsuitable("an operand is widened by casts of different kinds")
-    return sign(casts) == "extui"
+def store_columns(
+    plan: Plan, values: Sequence[SSAValue], count: int, target: tuple[Operand, Size],
+    at: IndexBuilder,
+) -> None:  # fmt: skip
+    """Stores `count` columns of a block to an operand from an address on, as parts of columns."""
+    (operand, start), vectors = target, -(-count // plan.lanes)
+    rows = [values[i : i + vectors] for i in range(0, len(values), vectors)]
+    for column, row, part in parts_of_columns(rows, plan.lanes, at):
+        if column < count:
+            place = at.add(start, at.mul(column, operand.steps[plan.loops.n[-1]]))
+            at.insert(vector.StoreOp(part, operand.flat, [at.value(at.add(place, row))]))
 
 
 def make_plan(
@@ -299,7 +253,7 @@ def make_plan(
     c, _ = _operand(op, len(op.operands) - 1, sizes, at)
     panel = packed_columns(maps(op)[second])
     casts = {parts.lhs: parts.widen_lhs, parts.rhs: parts.widen_rhs}
-    unsigned = [_is_unsigned(casts[side]) for side in (first, second)]
+    unsigned = [is_unsigned(casts[side]) for side in (first, second)]
     tuned, target = LoweringConfigAttr.on(op).ints("block"), target_of(op)
     problem = Problem(
         batch=found.batch, m=found.m, n=found.n, k=found.k,
@@ -342,7 +296,7 @@ def _operand(
     buffer = op.operands[position]
     steps: list[Size] = [0] * len(sizes)
     panel_step: Size = 0
-    for expr, stride in zip(maps(op)[position].results, strides(buffer, at), strict=True):
+    for expr, stride in zip(maps(op)[position].results, strides_in(buffer, at), strict=True):
         form = linear_form(expr)
         if form is None:
             # A packed operand: `n floordiv NR` selects the panel, `n mod NR` the column in it.

@@ -97,7 +97,8 @@ class Problem:
     @property
     def is_low(self) -> bool:
         """Whether there are so few rows that B is better read in place than packed."""
-        return _extent(self.sizes, self.rows) <= CPU.unpacked_rows
+        most = CPU.direct_rows if self.unfolds else CPU.unpacked_rows
+        return _extent(self.sizes, self.rows) <= most
 
     def block(self) -> Blocking:
         """Returns the register block of a tile of `height` rows; panels fix its vectors."""

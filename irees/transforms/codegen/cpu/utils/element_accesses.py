@@ -14,6 +14,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from irees.analysis.affine_steps import linear_form
 from irees.targets.cpu import CPU
 from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
 from irees.transforms.codegen.cpu.utils.invariants import invariants
@@ -36,11 +37,7 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim
-from irees.transforms.utils.structured import (
-    linear_form,
-    loop_sources,
-    static_ranges,
-)
+from irees.transforms.utils.structured import loop_sources, static_ranges
 from irees.transforms.utils.views import strides_of
 
 

@@ -23,6 +23,9 @@ columns the results stay in registers, and rows are added to several accumulator
   =>
     for i in M step 8 { for j in N step 8 { out[j:j+8] += x[i, j:j+8] + ... + x[i+7, j:j+8] } }
 
+Windows that slide along rows are computed for several rows, and several features, at a time: each
+row of the image that is loaded serves all taps, rows and features that need it (`sliding.py`).
+
 A matrix that is reduced along its rows and exceeds the private caches of a core is read as four
 streams, a quarter of its rows apart: four streams get more memory bandwidth than one.
 
@@ -74,9 +77,9 @@ from irees.transforms.utils.lanes import NotVectorizableError
 from irees.transforms.utils.structured import is_parallel
 
 
-def lower(op: linalg.GenericOp, vector_bytes: int, reassociate: bool) -> None:
+def lower(op: linalg.GenericOp, vector_bytes: int, registers: int, reassociate: bool) -> None:
     """linalg.generic on memrefs  =>  loops"""
-    nest = Nest(op, vector_bytes, reassociate=reassociate)
+    nest = Nest(op, vector_bytes, reassociate=reassociate, registers=registers)
     marker = op.prev_op
     try:
         nest.choose()
@@ -103,4 +106,4 @@ class VectorizeStructuredOpsPass(ModulePass):
             if inner.parent is None:
                 continue
             if all(isinstance(o.type, MemRefType) for o in inner.outputs):
-                lower(inner, target.vector_bytes, not is_strict(op))
+                lower(inner, target.vector_bytes, target.vector_registers, not is_strict(op))

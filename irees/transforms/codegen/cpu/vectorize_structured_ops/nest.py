@@ -38,6 +38,7 @@ from irees.transforms.codegen.cpu.vectorize_structured_ops.panels import (
     takes_turns,
 )
 from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import reduce_lanes
+from irees.transforms.codegen.cpu.vectorize_structured_ops.sliding import choose_sliding, slide
 from irees.transforms.utils.combiners import combiners
 from irees.transforms.utils.lanes import (
     Kind,
@@ -70,6 +71,12 @@ class Nest(ElementAccesses):
     """The distance between jammed iterations."""
     sliding: int | None = None
     """The reduction loop that slides along `jam`; it is the innermost one, and unrolled."""
+    beside: int | None = None
+    """Another loop to unroll and jam, whose iterations read the same window."""
+    widths: int = 1
+    """The unroll factor of `beside`."""
+    registers: int = 16
+    """The vector registers of the target."""
     checked: list[Operation] = field(default_factory=list)
     """Asserts that are emitted once for all jammed rows, detached from the body."""
     in_panels: bool = False
@@ -132,7 +139,8 @@ class Nest(ElementAccesses):
         any, the last loop, if it reads a table of an outer one.
         """
         reductions = {i for i, k in enumerate(self.kinds) if k != "parallel"}
-        moving = reductions | {x for x in (self.axis, self.jam, self.inner) if x is not None}
+        chosen = (self.axis, self.jam, self.beside, self.inner)
+        moving = reductions | {x for x in chosen if x is not None}
         last = {len(self.kinds) - 1}
         if not moving and len(self.kinds) > 1 and invariants(self.op, last)[0]:
             return last
@@ -168,7 +176,7 @@ class Nest(ElementAccesses):
         columns = self.axis in parallel
         if columns:
             self._choose_jam(parallel[:-1])
-            self._choose_sliding()
+            choose_sliding(self, parallel[:-1])
             self.in_panels = self.jam is None and takes_panels(self)
             self.in_turns = not self.in_panels and takes_turns(self)
         if not self.in_panels:
@@ -240,7 +248,7 @@ class Nest(ElementAccesses):
     def _shared(self, loop: int, last: int) -> int:
         """Returns how many inputs and ops are the same along `loop`, but not along `last`."""
         along, both = invariants(self.op, {loop}), invariants(self.op, {loop, last})
-        reads, hoisted = ([i for i in x[0] if self._reads(i)] for x in (along, both))
+        reads, hoisted = ([i for i in x[0] if self.reads(i)] for x in (along, both))
         return len(reads) - len(hoisted) + len(along[1]) - len(both[1])
 
     def _erase_fused(self) -> None:
@@ -312,29 +320,9 @@ class Nest(ElementAccesses):
                 self.points = divisors[0] if divisors else min(self.points, size)
             return
 
-    def _choose_sliding(self) -> None:
-        """
-        Chooses a short reduction loop that slides along the jammed loop, to be unrolled as the
-        innermost one. All jammed iterations then load a row once. That changes the order of the
-        reduction, so its combiner must be known.
-
-        out[h, w] += in[h + y, w] * filter[y]: 7 rows h and 7 taps y read 13 rows, not 49.
-        """
-        if self.jam is None or not self.reassociate or self.combiners() is None:
-            return
-        read = [e for m in self.maps[: self.inputs] for e in m.results]
-        for loop in self.reduction:
-            size = self.sizes[loop]
-            if not isinstance(size, int) or not 1 < size * self.points <= CPU.unrolled_window:
-                continue
-            if any({self.jam, loop} <= e.used_dims() for e in read):
-                self.reduction = [*(x for x in self.reduction if x != loop), loop]
-                self.sliding = loop
-                return
-
     def _shares_input(self, loop: int) -> bool:
         """Whether iterations of a loop read the same elements of an input, at least in part."""
-        exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i)]
+        exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self.reads(i)]
         if any(all(loop not in e.used_dims() for e in results) for results in exprs):
             return True
         return self._slides(loop)
@@ -361,7 +349,7 @@ class Nest(ElementAccesses):
             return
         for position in range(self.inputs):
             loops = self.maps[position].used_dims()
-            if not {loop, self.axis} <= loops or not self._reads(position):
+            if not {loop, self.axis} <= loops or not self.reads(position):
                 continue
             elements = prod(most[x] or 1 for x in loops)
             if elements * lane_bytes(self.block.args[position].type) >= CPU.streamed_bytes:
@@ -369,7 +357,7 @@ class Nest(ElementAccesses):
                 self.apart = here.floordiv(self.sizes[loop], CPU.streams)
                 return
 
-    def _reads(self, position: int) -> bool:
+    def reads(self, position: int) -> bool:
         """Whether the body uses an input; inputs that only give a window its shape are unused."""
         return bool(self.block.args[position].uses)
 
@@ -377,7 +365,7 @@ class Nest(ElementAccesses):
         """Emits the remaining loops, each after the values that are invariant in it."""
         with self.scope():
             if loops and loops[0] != self.axis and self._moving():
-                jammed = {self.jam} if self.jam is not None else set()
+                jammed = {x for x in (self.jam, self.beside) if x is not None}
                 self._compute({*loops, *self.reduction, *jammed}, ivs, at)
             self._loops(loops, ivs, at)
 
@@ -405,7 +393,7 @@ class Nest(ElementAccesses):
         if loop != self.axis:
             if not rest and self.axis is None and not self.reduction:
                 self.rows = self._rows(loop, ivs, at)
-            body, iv, inner = for_loop(at, 0, size, 1)
+            body, iv, inner = for_loop(at, 0, size, self.widths if loop == self.beside else 1)
             self._parallel(rest, {**ivs, loop: iv}, inner)
             body()
             self.rows = []
@@ -422,7 +410,7 @@ class Nest(ElementAccesses):
         found: list[dict[SSAValue, Lane]] = []
         for number in range(self.points if self.jam is not None else 0):
             with self.scope():
-                self._compute({loop}, self._shifted(ivs, number, at), at)
+                self._compute({loop}, self.shifted(ivs, number, at), at)
                 found.append(self.computed)
         return found
 
@@ -439,7 +427,7 @@ class Nest(ElementAccesses):
         if isinstance(main, int) and isinstance(size, int):
             self._rest(loop, main, size, ivs, at)
             return
-        if not (self._restarts() if self.reduction else self.may_repeat()):
+        if not self._repeats():
             self._halves(loop, main, size, ivs, at)
             return
         close, several, few = if_both(at, at.at_least(size, self.lanes))
@@ -531,8 +519,14 @@ class Nest(ElementAccesses):
         again, or vectors of half as many lanes each time.
         """
         lanes = self.lanes // 2
-        if start > 0 and (size - start).bit_count() > 1 and self.may_repeat():
-            self._points({**ivs, loop: size - self.lanes}, at, lanes=self.lanes)
+        if (size - start).bit_count() > 1 and self._repeats():
+            if start > 0:
+                self._points({**ivs, loop: size - self.lanes}, at, lanes=self.lanes)
+                return
+            while lanes > size:
+                lanes //= 2
+            self._points({**ivs, loop: 0}, at, lanes=lanes)
+            self._points({**ivs, loop: size - lanes}, at, lanes=lanes)
             return
         while start < size:
             if start + lanes <= size:
@@ -540,6 +534,10 @@ class Nest(ElementAccesses):
                 start += lanes
             else:
                 lanes //= 2
+
+    def _repeats(self) -> bool:
+        """Whether a vector may compute elements again."""
+        return self._restarts() if self.reduction else self.may_repeat()
 
     def may_repeat(self) -> bool:
         """Whether elements may be computed and stored again: nothing that is written is read."""
@@ -650,7 +648,7 @@ class Nest(ElementAccesses):
 
     def _point(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> None:
         outputs = len(self.op.outputs)
-        places = [self._shifted(ivs, n, at) for n in range(self.points)]
+        places = [self.shifted(ivs, n, at) for n in range(self.points * self.widths)]
         if not self.reduction:
             # All are computed before any is stored: C compilers move no load across a store.
             values = []
@@ -685,11 +683,15 @@ class Nest(ElementAccesses):
         results = self.apply(accs, ivs, at, lanes)
         return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
 
-    def _shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
-        """Returns the induction variables of a jammed iteration."""
+    def shifted(self, ivs: dict[int, Size], number: int, at: IndexBuilder) -> dict[int, Size]:
+        """Returns the induction variables of a jammed iteration; those of `jam` are adjacent."""
         if self.jam is None or number == 0:
             return ivs
-        return {**ivs, self.jam: at.add(ivs[self.jam], at.mul(self.apart, number))}
+        across, number = divmod(number, self.points)
+        moved = {**ivs, self.jam: at.add(ivs[self.jam], at.mul(self.apart, number))}
+        if self.beside is not None and across:
+            moved[self.beside] = at.add(ivs[self.beside], across)
+        return moved
 
     def _start(self, ivs: dict[int, Size], at: IndexBuilder, lanes: int) -> list[Lane]:
         """Returns the initial values of the accumulators."""
@@ -776,11 +778,7 @@ class Nest(ElementAccesses):
         lanes: int,
     ) -> Sequence[SSAValue]:
         if loops[0] == self.sliding:
-            taps = self.sizes[loops[0]]
-            assert isinstance(taps, int)
-            for row in range(taps):
-                accs = self.add_row(accs, {**ivs, loops[0]: row}, at, lanes)
-            return accs
+            return slide(self, accs, ivs, at, lanes)
         if len(loops) == 1 and self.in_turns:
             return reduce_in_turns(self, accs, ivs, at, lanes)
         if len(loops) == 1:
@@ -809,11 +807,17 @@ class Nest(ElementAccesses):
         self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
     ) -> list[SSAValue]:
         """Emits the body for one iteration of the reduction loops; returns the accumulators."""
-        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
         width = len(self.op.outputs)
         found: list[SSAValue] = []
         for number in range(len(accs) // width):
-            mine = [Lane(a, kind) for a in accs[number * width : (number + 1) * width]]
-            results = self.apply(mine, self._shifted(ivs, number, at), at, lanes)
-            found += [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]
+            mine = accs[number * width : (number + 1) * width]
+            found += self.add_point(mine, self.shifted(ivs, number, at), at, lanes)
         return found
+
+    def add_point(
+        self, accs: Sequence[SSAValue], ivs: dict[int, Size], at: IndexBuilder, lanes: int
+    ) -> list[SSAValue]:
+        """Emits the body for one iteration and one jammed row; returns its accumulators."""
+        kind = Kind.VECTOR if lanes > 1 else Kind.UNIFORM
+        results = self.apply([Lane(a, kind) for a in accs], ivs, at, lanes)
+        return [materialize(r, lanes, at.insert) if lanes > 1 else r.value for r in results]

@@ -12,10 +12,7 @@ from xdsl.ir import SSAValue
 
 from irees.dialects.storage import loaded
 from irees.targets.cpu import CPU
-from irees.transforms.codegen.cpu.vectorize_structured_ops.reduction import (
-    combined,
-    further_accumulators,
-)
+from irees.transforms.utils.combiners import combined, further_accumulators
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size
 

@@ -9,17 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i1, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from irees.targets.cpu import CPU
 from irees.transforms.utils.combiners import (
     COMBINERS,
-    IDEMPOTENT,
     combine,
-    neutral_element,
+    combined,
+    further_accumulators,
 )
-from irees.transforms.utils.lanes import Kind, Lane, materialize, vector_of
+from irees.transforms.utils.lanes import Kind, Lane, last_lanes, materialize
 from irees.transforms.utils.loops import for_loop, if_values
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
@@ -59,34 +58,6 @@ def reduce_lanes(
         ).results[0]
         results.append(at.insert(combine(combiner, folded, scalars[i])).results[0])
     return results
-
-
-def further_accumulators(
-    combiners: Sequence[Operation], accs: Sequence[SSAValue], lanes: int, at: IndexBuilder
-) -> list[SSAValue]:
-    """
-    Returns the initial values of further accumulators of each result, as vectors if there are
-    several lanes. Idempotent combiners start from the value of the first accumulator, which may be
-    known not to be NaN.
-    """
-    starts = [
-        acc if c.name in IDEMPOTENT else at.insert(neutral_element(c)).results[0]
-        for c, acc in zip(combiners, accs, strict=True)
-    ]
-    return [
-        s
-        if lanes == 1 or isinstance(s.type, VectorType)
-        else at.insert(vector.BroadcastOp(s, vector_of(s.type, lanes))).results[0]
-        for s in starts
-    ]
-
-
-def combined(combiner: Operation, accs: Sequence[SSAValue], at: IndexBuilder) -> SSAValue:
-    """Combines the accumulators of one result."""
-    total = accs[0]
-    for acc in accs[1:]:
-        total = at.insert(combine(combiner, total, acc)).results[0]
-    return total
 
 
 Points = Callable[[Sequence[SSAValue], Size, IndexBuilder, int], list[SSAValue]]
@@ -166,30 +137,13 @@ def _epilogue(
         return [*vectors, *ones(at)]
     if static:
         found = points(vectors, size - lanes, at, lanes)
-        return [*_chosen(_last(lanes, size - main, at), found, vectors, at), *scalars]
+        return [*_chosen(last_lanes(lanes, size - main, at), found, vectors, at), *scalars]
     close, several, few = if_values(at, at.at_least(size, lanes), [v.type for v in carried])
     body, _, inner = for_loop(several, main, size, lanes, vectors)
     found = points(body.arguments, inner.sub(size, lanes), inner, lanes)
-    mask = _last_of(lanes, inner.sub(size, main), inner)
+    mask = last_lanes(lanes, inner.sub(size, main), inner)
     last = body(_chosen(mask, found, body.arguments, inner))
     return close([*last, *scalars], [*vectors, *ones(few)])
-
-
-def _last(lanes: int, count: int, at: IndexBuilder) -> SSAValue:
-    """A mask of the last `count` lanes."""
-    chosen = [lane >= lanes - count for lane in range(lanes)]
-    data = DenseIntOrFPElementsAttr.from_list(vector_of(i1, lanes), chosen)
-    return at.insert(arith.ConstantOp(data)).results[0]
-
-
-def _last_of(lanes: int, count: Size, at: IndexBuilder) -> SSAValue:
-    """A mask of the last `count` lanes, a number that is not known."""
-    kind = vector_of(i32, lanes)
-    numbers = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes)))
-    first = at.insert(arith.IndexCastOp(at.value(at.sub(lanes, count)), i32)).results[0]
-    splat = at.insert(vector.BroadcastOp(first, kind)).results[0]
-    lane = at.insert(arith.ConstantOp(numbers)).results[0]
-    return at.insert(arith.CmpiOp(lane, splat, "sge")).results[0]
 
 
 def _chosen(

@@ -21,6 +21,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
+from irees.analysis.affine_steps import linear_form
 from irees.analysis.contractions import multiply_add, roles
 from irees.dialects import iree_linalg_ext as ext
 from irees.dialects.nvgpu import (
@@ -45,7 +46,7 @@ from irees.transforms.codegen.gpu.utils.blocking import WarpgroupBlocking, sides
 from irees.transforms.codegen.gpu.utils.points import alignment, strides_of
 from irees.transforms.codegen.gpu.utils.segments import is_mapped, threads
 from irees.transforms.utils.shapes import IndexBuilder, Size
-from irees.transforms.utils.structured import linear_form, maps
+from irees.transforms.utils.structured import maps
 
 BULK_COPIES = "bulk_copies"
 """Lowering config entry that enables bulk copies."""

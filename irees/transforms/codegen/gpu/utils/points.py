@@ -21,6 +21,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from irees.analysis.affine_steps import linear_form
 from irees.dialects.storage import slice_of
 from irees.transforms.codegen.common.utils.operand_accesses import OperandAccesses
 from irees.transforms.utils.lanes import (
@@ -39,11 +40,7 @@ from irees.transforms.utils.lanes import (
 )
 from irees.transforms.utils.loops import for_loop
 from irees.transforms.utils.shapes import IndexBuilder, Size, constant_value, element_bytes
-from irees.transforms.utils.structured import (
-    linear_form,
-    loop_sources,
-    writes_along_reduction,
-)
+from irees.transforms.utils.structured import loop_sources, writes_along_reduction
 
 ACCESS_BYTES = 16
 """The widest load or store of one thread."""
