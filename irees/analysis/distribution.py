@@ -26,7 +26,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from irees.analysis.contractions import is_contraction
 from irees.analysis.element_sizes import item_bytes
-from irees.dialects.storage import is_reshape, is_view, root, slice_of
+from irees.dialects.storage import is_allocation, is_reshape, is_view, root, slice_of
 from irees.interfaces import domain_of, loops_model_of, outputs_of
 from irees.targets.common import COMMON
 
@@ -156,7 +156,7 @@ class Group:
     def tile_bytes(self) -> int:
         """Estimates the bytes that a tile of size 1 accesses: all buffers over all tiles."""
         buffers = {access.buffer for member in self.members for access in member.accesses}
-        return _bytes_of(buffers) // max(1, self.parallelism())
+        return bytes_of(buffers) // max(1, self.parallelism())
 
     def storage(self) -> set[SSAValue]:
         """Returns the buffers that the ops access; reshapes of one tensor are the same buffer."""
@@ -171,7 +171,7 @@ class Group:
         if all(len(part.classes) <= len(self.classes) for part in parts):
             return False
         common = set.intersection(*(part.storage() for part in parts))
-        return _bytes_of(common) * share < _bytes_of(self.storage())
+        return bytes_of(common) * share < bytes_of(self.storage())
 
     def is_worthwhile(self, parts: Sequence[Group], enough: int, small: int) -> bool:
         """
@@ -193,7 +193,7 @@ def _reshaped(value: SSAValue) -> SSAValue:
     return value
 
 
-def _bytes_of(buffers: Iterable[SSAValue]) -> int:
+def bytes_of(buffers: Iterable[SSAValue]) -> int:
     """Estimates the size of buffers; dynamic dims are assumed."""
     many = COMMON.assumed_trip_count
     return sum(
@@ -201,6 +201,29 @@ def _bytes_of(buffers: Iterable[SSAValue]) -> int:
         for b in buffers
         if isinstance(b.type, MemRefType | TensorType)
     )
+
+
+def _whole_dims(first: SSAValue, second: SSAValue) -> list[bool] | None:
+    """
+    Returns which dims two buffers share whole, if both are a private buffer or a static slice of it
+    without rank reduction, such as a padded tile and its inside; else None.
+    """
+    whole = root(first)
+    if not isinstance(whole.type, MemRefType) or not is_allocation(whole.owner):
+        return None
+    shared = [True] * whole.type.get_num_dims()
+    for buffer in (first, second):
+        if buffer is whole:
+            continue
+        part = slice_of(buffer.owner)
+        if part is None or part.source is not whole or len(part.kept) != len(shared):
+            return None
+        sizes = whole.type.get_shape()
+        for dim, (offset, size, step) in enumerate(
+            zip(part.offsets, part.sizes, part.strides, strict=True)
+        ):
+            shared[dim] &= (offset, size, step) == (0, sizes[dim], 1)
+    return shared
 
 
 Node = tuple[int, int]
@@ -239,10 +262,14 @@ class Partition:
         for a, b in product(first.accesses, second.accesses):
             if root(a.buffer) is not root(b.buffer) or not (a.writes or b.writes):
                 continue
-            if a.buffer is not b.buffer:
+            if a.buffer is b.buffer:
+                same = [True] * len(a.map.results)
+            elif (shared := _whole_dims(a.buffer, b.buffer)) is not None:
+                same = shared
+            else:
                 return False
-            for x, y in zip(a.map.results, b.map.results, strict=True):
-                if isinstance(x, AffineDimExpr) and isinstance(y, AffineDimExpr):
+            for x, y, whole in zip(a.map.results, b.map.results, same, strict=True):
+                if whole and isinstance(x, AffineDimExpr) and isinstance(y, AffineDimExpr):
                     left, right = self.find((earlier, x.position)), self.find((later, y.position))
                     self.parent[right] = left
                 else:

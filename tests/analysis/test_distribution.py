@@ -130,3 +130,26 @@ func.func @f(%x: memref<64x32xf32>) {
     function = next(o for o in module.walk() if isinstance(o, func.FuncOp))
     *_, cast, _ = function.body.block.ops
     assert root(cast.results[0]) is function.body.block.args[0]
+
+
+def test_a_padded_buffer_shares_the_dims_that_its_inside_has_whole():
+    """Rows are written and read tile by tile; the inside has fewer columns than the buffer."""
+    inside, plain = "memref<64x8xf32, strided<[10, 1]>>", "affine_map<(i, j) -> (i, j)>"
+    kinds = 'iterator_types = ["parallel", "parallel"]'
+    copied = """{
+      ^bb0(%a: f32, %b: f32):
+        linalg.yield %a : f32
+      }"""
+    module = import_mlir(f"""func.func @f(%x: memref<64x8xf32>, %y: memref<64x10xf32>) {{
+      %p = memref.alloc() : memref<64x10xf32>
+      %i = memref.subview %p[0, 0] [64, 8] [1, 1] : memref<64x10xf32> to {inside}
+      linalg.generic {{indexing_maps = [{plain}, {plain}], {kinds}}}
+          ins(%x : memref<64x8xf32>) outs(%i : {inside}) {copied}
+      linalg.generic {{indexing_maps = [{plain}, {plain}], {kinds}}}
+          ins(%p : memref<64x10xf32>) outs(%y : memref<64x10xf32>) {copied}
+      return
+    }}""")
+    copy, reader = (loops_of(o) for o in module.walk() if o.name == "linalg.generic")
+    assert copy is not None
+    assert reader is not None
+    assert classes_of([copy, reader]) == [{0: 0, 1: 0}]

@@ -126,3 +126,39 @@ flow.executable @large_row {
     }
   }
 }
+
+// A padded buffer of one group shrinks to a tile, and so do its border and its inside.
+// CHECK-LABEL: flow.executable @padded
+// CHECK:         scf.forall (%{{.*}}) in (16) {
+// CHECK:           %[[T:.*]] = memref.alloca() : memref<2x10xf32>
+// CHECK:           %[[IN:.*]] = memref.subview %[[T]][0, 1] [2, 8] [1, 1]
+// CHECK:           linalg.generic {{.*}} outs(%[[IN]] :
+// CHECK:           %[[LEFT:.*]] = memref.subview %[[T]][0, 0] [2, 1] [1, 1]
+// CHECK:           linalg.generic {{.*}} outs(%[[LEFT]] :
+// CHECK:           linalg.generic {{.*}} ins(%[[T]], %f : memref<2x10xf32>, memref<2xf32>)
+// CHECK-NOT:     memref.alloc() : memref<32x10xf32>
+flow.executable @padded {
+  builtin.module {
+    func.func @padded(%x: memref<32x8xf32>, %f: memref<2xf32>, %y: memref<32x9xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %t = memref.alloc() : memref<32x10xf32>
+      %in = memref.subview %t[0, 1] [32, 8] [1, 1] : memref<32x10xf32> to memref<32x8xf32, strided<[10, 1], offset: 1>>
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x8xf32>) outs(%in : memref<32x8xf32, strided<[10, 1], offset: 1>>) attrs = {lowering_config = #iree_codegen.lowering_config<{group = 0, workgroup = [2, 0]}>} {
+      ^bb0(%a: f32, %b: f32):
+        linalg.yield %a : f32
+      }
+      %left = memref.subview %t[0, 0] [32, 1] [1, 1] : memref<32x10xf32> to memref<32x1xf32, strided<[10, 1]>>
+      linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} outs(%left : memref<32x1xf32, strided<[10, 1]>>) attrs = {lowering_config = #iree_codegen.lowering_config<{group = 0, workgroup = [2, 0]}>} {
+      ^bb0(%b: f32):
+        linalg.yield %zero : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1 + d2)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%t, %f : memref<32x10xf32>, memref<2xf32>) outs(%y : memref<32x9xf32>) attrs = {lowering_config = #iree_codegen.lowering_config<{group = 0, workgroup = [2, 0, 0]}>} {
+      ^bb0(%a: f32, %w: f32, %b: f32):
+        %m = arith.mulf %a, %w : f32
+        %c = arith.addf %b, %m : f32
+        linalg.yield %c : f32
+      }
+      return
+    }
+  }
+}

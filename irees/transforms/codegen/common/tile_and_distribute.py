@@ -2,8 +2,9 @@
 Tiles the ops of a kernel, fuses them per group, and distributes the tiles to workgroups.
 
 Ops of one group (see `irees-select-strategy`) become the body of one `scf.forall`, each on its
-slice of every buffer. A buffer that only this group uses shrinks to one tile, so the working set of
-a fused kernel is the sum of these tiles.
+slice of every buffer. A buffer that only this group uses shrinks to one tile, and so do slices of
+it that tiles have whole, such as the inside of a padded image: the working set of a fused kernel is
+the sum of these tiles.
 
     linalg.generic ins(%x : memref<512x64xf32>) outs(%y : memref<512x64xf32>) {workgroup = [32, 0]}
   =>
@@ -33,7 +34,8 @@ from irees.analysis.distribution import Access, Loops, classes_of, loops_of
 from irees.dialects import get_op
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
-from irees.dialects.storage import is_allocation
+from irees.dialects.storage import is_allocation, root, slice_of
+from irees.transforms.codegen.common.utils.surroundings import erase_unused_buffer
 from irees.transforms.utils.constants import take_in_constants
 from irees.transforms.utils.copies import same_op
 from irees.transforms.utils.shapes import IndexBuilder, Size, buffer_dim, element_bytes
@@ -71,6 +73,14 @@ def _offset_of(expr: AffineExpr, loops: int, ranges: dict[int, Tile], inside: In
     return inside.sub(moved, affine_value(expr, [0] * loops, inside))
 
 
+def _is_used_in(buffer: SSAValue, ops: set[Operation]) -> bool:
+    """Whether all uses of a buffer, and of its slices, are among some ops."""
+    return all(
+        user in ops or (slice_of(user) is not None and _is_used_in(user.results[0], ops))
+        for user in (use.operation for use in buffer.uses)
+    )
+
+
 @dataclass
 class Distribution:
     """The tiling of one group into its forall."""
@@ -105,9 +115,7 @@ class Distribution:
         for member in self.members:
             Rewriter.erase_op(member.op)
         for old in self.locals:
-            assert isinstance(old.owner, Operation)
-            if not old.uses:
-                Rewriter.erase_op(old.owner)
+            erase_unused_buffer(old)
 
     def _hoist(self, first: Operation, last: Operation) -> None:
         """Moves the ops between the members, which only compute operands, before the group."""
@@ -166,7 +174,7 @@ class Distribution:
                 buffer = access.buffer
                 if buffer in self.locals or not is_allocation(buffer.owner):
                     continue
-                if any(use.operation not in ops for use in buffer.uses):
+                if not _is_used_in(buffer, ops):
                     continue
                 self.locals[buffer] = self._private(
                     buffer, access.map.results, tiles[number], inside
@@ -209,7 +217,12 @@ class Distribution:
         remaining = list(member.accesses)
         for operand in member.op.operands:
             if remaining and operand is remaining[0].buffer:
-                operands.append(self._slice(remaining.pop(0), ranges, inside))
+                access = remaining.pop(0)
+                whole = self.locals.get(root(operand))
+                if whole is None or operand in self.locals:
+                    operands.append(self._slice(access, ranges, inside))
+                else:
+                    operands.append(self._part(access, whole, ranges, inside))
             else:
                 operands.append(operand)
         copy = same_op(member.op, operands, ())
@@ -219,6 +232,19 @@ class Distribution:
             copy.attributes["lowering_config"] = LoweringConfigAttr.of(**inner)
         inside.insert(copy)
         shift_indices(copy, {loop: tile.offset for loop, tile in ranges.items()})
+
+    def _part(
+        self, access: Access, whole: SSAValue, ranges: dict[int, Tile], inside: IndexBuilder
+    ) -> SSAValue:
+        """Returns the slice of a private buffer that a slice of the buffer before tiling shows."""
+        part = slice_of(access.buffer.owner)
+        assert part is not None
+        tiles = [
+            ranges.get(e.position) if isinstance(e, AffineDimExpr) else None
+            for e in access.map.results
+        ]
+        sizes = [n if t is None else t.size for n, t in zip(part.sizes, tiles, strict=True)]
+        return inside.insert(subview(whole, part.offsets, sizes, part.strides)).results[0]
 
     def _slice(self, access: Access, ranges: dict[int, Tile], inside: IndexBuilder) -> SSAValue:
         """Returns the view of a buffer that one tile accesses."""

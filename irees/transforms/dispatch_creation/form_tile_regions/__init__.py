@@ -15,9 +15,9 @@ one `scf.forall` over tiles.
 
 A fusion that leaves too few tiles to occupy the target is refused unless the tiles are small. The
 padding of a single-use value is fused into its producer (`analysis/paddings.py`), that of any other
-value into a copy, so that only the border is filled. Cheap ops (fills, views, empty tensors) are
-cloned into each kernel. Splat constants over 256 MiB are written by a
-kernel of their own.
+value into a copy, so that only the border is filled. A convolution by channels or groups joins the
+kernel that pads its image: each tile pads its own channels. Cheap ops (fills, views, empty tensors)
+are cloned into each kernel. Splat constants over 256 MiB are written by a kernel of their own.
 
 The rules of IREE (`irees-form-dispatch-regions`) do not fit here: they fuse two contractions into a
 kernel, and loops that cannot be tiled together. Their visiting order does not fit either: a norm
@@ -138,7 +138,8 @@ def limits_of(module: ModuleOp) -> Limits:
     gpu = target.gpu
     if gpu is None:
         columns = 0 if is_strict(module) else CPU.least_masked_columns
-        return Limits(CPU.enough_tiles, -1, CPU.common_share, columns, target.threads)
+        limits = CPU.enough_tiles, -1, CPU.common_share, columns, target.threads
+        return Limits(*limits, CPU.padded_tile_bytes)
     return Limits(gpu.multiprocessors, gpu.launch_bytes)
 
 

@@ -3,21 +3,24 @@ Decides which ops share a tile loop. Part of `irees-form-tile-regions`.
 
 Ops are visited in order. Each joins the group of a producer if every value inside the group is
 written and read in the same tile (`analysis/distribution.py`). A group contains at most one
-contraction or attention, and keeps all its parallel loops. Other groups must keep enough
-independent tiles.
+contraction or attention, and keeps all its parallel loops, except for those over the pixels of an
+image that it pads. Other groups must keep enough independent tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from irees.analysis.body_weight import Weights
-from irees.analysis.distribution import Group, Loops, leads, loops_of
+from irees.analysis.distribution import Access, Group, Loops, bytes_of, leads, loops_of
 from irees.analysis.masked_columns import masked_columns
 from irees.analysis.paddings import is_framed
+from irees.dialects.storage import inserted
 from irees.targets.common import COMMON
 from irees.transforms.utils.dispatch_regions import Order
 
@@ -39,7 +42,8 @@ class Limits:
     most `small` bytes (-1: no exception). It must keep all parallel loops unless the parts have at
     least one `share`-th of their bytes in common (0: no such limit). A contraction joins the kernel
     of another one if a mask hides some of at least `columns` columns (0: never), and there is a row
-    for each of the `threads`.
+    for each of the `threads`. It joins the kernel that pads its input if a tile of that takes at
+    most `padded` bytes (0: never).
     """
 
     enough: int
@@ -47,6 +51,7 @@ class Limits:
     share: int = 0
     columns: int = 0
     threads: int = 1
+    padded: int = 0
 
 
 class TileGroups:
@@ -71,7 +76,7 @@ class TileGroups:
             self._join(self.of[source], op, None)
             return
         loops = loops_of(op)
-        if self._join_scores(op, loops):
+        if self._join_scores(op, loops) or self._join_padding(op, loops):
             return
         candidates = self._candidates(op)
         for draft in candidates:
@@ -157,8 +162,8 @@ class TileGroups:
         whole = Group.of(members)
         if not whole.classes:
             return False
-        if heavy := [number for number, m in enumerate(group) if leads(m.op)]:
-            return _keeps_loops(whole, group, heavy)
+        if any(leads(m.op) for m in group):
+            return _keeps_loops(whole, group)
         return self._pays_off(whole, [Group.of(group), Group.of(more)])
 
     def _join_scores(self, op: Operation, loops: Loops | None) -> bool:
@@ -179,6 +184,39 @@ class TileGroups:
                 self._join(draft, op, loops)
                 return True
         return False
+
+    def _join_padding(self, op: Operation, loops: Loops | None) -> bool:
+        """
+        Joins a contraction to the kernel that pads its input, if no tile reads what another one
+        reads: a depthwise convolution by channels, a grouped one by groups. Returns whether it did.
+        """
+        if loops is None or not leads(op) or not self.limits.padded:
+            return False
+        for value in op.operands:
+            if not is_framed(value.owner) or not value.has_one_use():
+                continue
+            draft = self.of[value.owner]
+            members = [with_padding(member, value.owner) for member in draft.members]
+            if self._pads_tiles(members, loops, value) and not self._path_back(draft, op):
+                draft.members = members
+                self._join(draft, op, loops)
+                return True
+        return False
+
+    def _pads_tiles(self, members: Sequence[Loops], last: Loops, padded: SSAValue) -> bool:
+        """Whether a contraction shares enough tiles with elementwise ops that pad its input."""
+        whole, limits = Group.of([*members, last]), self.limits
+        if len(whole.members) > COMMON.kernel_ops:
+            return False
+        if any(kind != "parallel" for member in members for kind in member.kinds):
+            return False
+        shared = {group_class[len(members)] for group_class in whole.classes}
+        apart = all(
+            any(isinstance(e, AffineDimExpr) and e.position in shared for e in access.map.results)
+            for access in last.accesses
+        )
+        tiles = whole.parallelism()
+        return apart and tiles >= limits.enough and bytes_of([padded]) <= limits.padded * tiles
 
     def _nearest_contractions(self, draft: Draft) -> list[Draft]:
         """Returns the groups with a contraction that a group reads, directly or via others."""
@@ -252,13 +290,29 @@ class TileGroups:
                 self.reads[op] = needed & ~there | here
 
 
-def _keeps_loops(whole: Group, group: Sequence[Loops], heavy: Sequence[int]) -> bool:
-    """Whether fusion keeps the parallel loops of the contraction of a group, or those of both."""
-    if len(heavy) > 1:
-        return len(whole.classes) == len(Group.of(group).classes)
-    first = heavy[0]
-    kept = {group_class[first] for group_class in whole.classes}
-    return all(i in kept for i, kind in enumerate(group[first].kinds) if kind == "parallel")
+def with_padding(member: Loops, padding: Operation) -> Loops:
+    """Adds the padded tensor to what an op writes, if the op computes its inside in place."""
+    part = inserted(padding)
+    assert part is not None
+    inside = [a for a in member.accesses if a.buffer is padding.operands[0]]
+    if not inside or not isinstance(part.source.type, TensorType):
+        return member
+    moved = AffineMap(
+        inside[0].map.num_dims,
+        0,
+        tuple(
+            expr if size == whole else expr + AffineExpr.constant(offset)
+            for expr, offset, size, whole in zip(
+                inside[0].map.results, part.offsets, part.sizes, part.source.type.get_shape()
+            )
+        ),
+    )
+    return replace(member, accesses=(*member.accesses, Access(padding.results[0], moved, True)))
+
+
+def _keeps_loops(whole: Group, group: Sequence[Loops]) -> bool:
+    """Whether fusion keeps the parallel loops that the contractions of a group are tiled by."""
+    return len(whole.classes) == len(Group.of(group).classes)
 
 
 def _tensors_read(draft: Draft) -> set[SSAValue]:
