@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutant import Mutant
 
 WINDOWS = "irees/frontends/builder/windows.py"
+CONVOLUTIONS_TESTS = ("tests/properties/test_convolutions.py",)
 PHASES_TESTS = ("tests/properties/test_transposed_convolutions.py",)
 TABLES = "irees/transforms/global_opt/tabulate_index_expressions.py"
 SCANS_TESTS = ("tests/properties/test_scans.py",)
@@ -15,8 +16,8 @@ MUTANTS = (
         "A170",
         "outputs are cropped by the rest of the padding only",
         WINDOWS,
-        "windows.low[i] % stride[i], out[i])",
-        "0, out[i])",
+        "starts = [low % stride for low, stride in zip(windows.low, windows.stride)]",
+        "starts = [0 for _ in windows.low]",
         PHASES_TESTS,
     ),
     Mutant(
@@ -31,8 +32,8 @@ MUTANTS = (
         "A172",
         "a padding of whole strides drops what x begins with",
         WINDOWS,
-        "first - (taps - 1), b.add(counts",
-        "-(taps - 1), b.add(counts",
+        "begins = [f - (t - 1) for f, t in zip(first, taps)]",
+        "begins = [-(t - 1) for f, t in zip(first, taps)]",
         PHASES_TESTS,
     ),
     Mutant(
@@ -254,9 +255,9 @@ MUTANTS = (
     Mutant(
         "A290",
         "the last tap of a sliding window is left out",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "            for row in range(taps):\n",
-        "            for row in range(taps - 1):\n",
+        "irees/analysis/window_blocking.py",
+        "for tap in range(taps)",
+        "for tap in range(taps - 1)",
         (
             "tests/properties/test_split_windows.py",
             "filecheck/transforms/codegen/cpu/vectorize_structured_ops_issue_33.mlir",
@@ -265,9 +266,9 @@ MUTANTS = (
     Mutant(
         "A291",
         "the taps of a window change places, whatever its body does",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
-        "if self.jam is None or not self.reassociate or self.combiners() is None:",
-        "if self.jam is None or not self.reassociate:",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/sliding.py",
+        "if not nest.reassociate or nest.combiners() is None:",
+        "if not nest.reassociate:",
         ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
     ),
     Mutant(
@@ -506,7 +507,7 @@ MUTANTS = (
     Mutant(
         "A309",
         "the last vector of a row adds one element again",
-        "irees/transforms/codegen/cpu/vectorize_structured_ops/reduction.py",
+        "irees/transforms/utils/lanes.py",
         "lane >= lanes - count for lane",
         "lane >= lanes - count - 1 for lane",
         ("tests/transforms/codegen/cpu/test_vectorize_structured_ops.py",),
@@ -742,5 +743,85 @@ MUTANTS = (
         "b.product(x.shape[i + 1 :])",
         "b.product(indices.shape[i + 1 :])",
         ("tests/frontends/test_torch_indices.py::test_updates_of_a_part_of_each_dim",),
+    ),
+    Mutant(
+        "A468",
+        "the second part of a column of a transposed block is taken for rows in the middle of it",
+        "irees/transforms/codegen/cpu/utils/register_transpose.py",
+        "chunk + firsts[part // width]",
+        "chunk + part",
+        ("tests/transforms/codegen/cpu/test_register_transpose.py",),
+    ),
+    Mutant(
+        "A469",
+        "rows of a block are stored as columns though they are apart in C",
+        "irees/transforms/codegen/cpu/lower_contractions/plan.py",
+        "self.is_one_loop(rows, operand) and self.row_step(operand) == 1",
+        "self.row_step(operand) == 1",
+        CONVOLUTIONS_TESTS,
+    ),
+    Mutant(
+        "A470",
+        "a bias per pixel is added as if it were one per channel",
+        "irees/transforms/codegen/cpu/lower_contractions/epilogue.py",
+        "            if not plan.shared_by_rows(operand) or not isinstance(step, int) or ",
+        "            if not isinstance(step, int) or ",
+        ("filecheck/transforms/codegen/cpu/lower_contractions.columns.mlir",),
+    ),
+    Mutant(
+        "A471",
+        "features that are jammed read the window of the next features",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/sliding.py",
+        "x not in set[int]().union(*read)",
+        "True",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.windows.mlir",),
+    ),
+    Mutant(
+        "A472",
+        "jammed features are all the first one",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "at.add(ivs[self.beside], across)",
+        "at.add(ivs[self.beside], 0)",
+        ("tests/properties/test_convolutions.py::test_blocks_of_features_and_rows",),
+    ),
+    Mutant(
+        "A473",
+        "a padded dim is shared whole with its inside",
+        "irees/analysis/distribution.py",
+        "(offset, size, step) == (0, sizes[dim], 1)",
+        "(offset, step) == (0, 1)",
+        ("tests/analysis/test_distribution.py",),
+    ),
+    Mutant(
+        "A474",
+        "a dense convolution joins the kernel that pads its image",
+        "irees/transforms/dispatch_creation/form_tile_regions/groups.py",
+        "return apart and tiles",
+        "return tiles",
+        ("filecheck/transforms/dispatch_creation/form_tile_regions_issue_33.mlir",),
+    ),
+    Mutant(
+        "A475",
+        "phases of a transposed convolution read from where the first one does",
+        "irees/frontends/builder/windows.py",
+        "phase.begin - begins[i]",
+        "0",
+        PHASES_TESTS,
+    ),
+    Mutant(
+        "A476",
+        "pixels that a stride takes apart are read in vectors of adjacent ones",
+        "irees/transforms/global_opt/pack_constant_operands.py",
+        "form[0].get(last.position) != 1 or ",
+        "",
+        ("filecheck/transforms/global_opt/pack_constant_operands.mlir",),
+    ),
+    Mutant(
+        "A477",
+        "a reduction that adds to what is there computes its last columns twice",
+        "irees/transforms/codegen/cpu/vectorize_structured_ops/nest.py",
+        "return self._restarts() if self.reduction else self.may_repeat()",
+        "return True",
+        ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.windows.mlir",),
     ),
 )
