@@ -1165,7 +1165,7 @@ MUTANTS = (
         "S10a",
         "what lies behind the middle of a padding is not filled",
         "irees/transforms/codegen/common/bufferize_dispatch/frames.py",
-        "for start, length in ((0, offset), (offset + size, whole - offset - size)):",
+        "for start, length in ((0, offset), (end, b.sub(whole, end))):",
         "for start, length in ((0, offset),):",
         PADDING_TESTS,
     ),

@@ -306,33 +306,25 @@ class Nest(ElementAccesses):
         out[c, w] += in[c, w + k] * filter[c, k]: all w share the filter, and adjacent ones most of
         the image.
         """
-        for loop in reversed(parallel):
-            size = self.sizes[loop]
-            if size == 1:
-                continue
-            if not self._shares_input(loop):
-                return
-            self.jam = loop
-            # Windows are unrolled: the epilogues of many dynamic rows would be long.
-            self.points = CPU.jammed_results // (2 if self._slides(loop) else 1)
-            if isinstance(size, int):
-                divisors = [n for n in range(CPU.jammed_results, 1, -1) if size % n == 0]
-                self.points = divisors[0] if divisors else min(self.points, size)
+        loop = next((x for x in reversed(parallel) if self.sizes[x] != 1), None)
+        if loop is None or not self._shares_input(loop):
             return
+        # Windows are unrolled: the epilogues of many dynamic rows would be long.
+        size, points = self.sizes[loop], CPU.jammed_results // (2 if self._slides(loop) else 1)
+        if isinstance(size, int):
+            divisors = (n for n in range(CPU.jammed_results, 1, -1) if size % n == 0)
+            points = next(divisors, min(points, size))
+        self.jam, self.points = loop, points
 
     def _shares_input(self, loop: int) -> bool:
         """Whether iterations of a loop read the same elements of an input, at least in part."""
-        exprs = [m.results for i, m in enumerate(self.maps[: self.inputs]) if self.reads(i)]
-        if any(all(loop not in e.used_dims() for e in results) for results in exprs):
-            return True
-        return self._slides(loop)
+        read = [m for i, m in enumerate(self.maps[: self.inputs]) if self.reads(i)]
+        return any(loop not in m.used_dims() for m in read) or self._slides(loop)
 
     def _slides(self, loop: int) -> bool:
         """Whether windows along a loop are read."""
-        exprs = [
-            e for i, m in enumerate(self.maps[: self.inputs]) if self._reads(i) for e in m.results
-        ]
-        return any(loop in e.used_dims() and len(e.used_dims()) > 1 for e in exprs)
+        read = [e for i in range(self.inputs) if self.reads(i) for e in self.maps[i].results]
+        return any(loop in e.used_dims() and len(e.used_dims()) > 1 for e in read)
 
     def _choose_streams(self, parallel: Sequence[int], here: IndexBuilder) -> None:
         """
