@@ -133,6 +133,21 @@ def test_an_arithmetic_shift_of_a_sum_that_wraps_may_be_negative():
     assert walk.prover.holds(BINARY["shrui"](walk, x + y, number(1), 64))
 
 
+def test_repeated_squares_are_given_up_in_time():
+    """An integer power of 64 steps: the product of the last one has 2^64 factors."""
+    walk = Walk(Space())
+    size, x = (walk.space.fresh(name, 0, 1 << 47) for name in "nx")
+    short = BINARY["muli"](walk, size, size - 1, 64)
+    assert short == size * size - size
+    sum_of_both = size + x
+    for _ in range(64):
+        x = BINARY["muli"](walk, x, x, 64)
+        sum_of_both = BINARY["muli"](walk, sum_of_both, sum_of_both, 64)
+        assert x.degree() <= 128
+        assert len(sum_of_both.terms) <= 128
+    assert not walk.prover.holds(x)
+
+
 def test_bits_of_a_product_that_wraps_may_be_negative(at):
     """n * n of n = 3 << 31 has the sign bit."""
     n = at.space.fresh("n", 0, 1 << 40)

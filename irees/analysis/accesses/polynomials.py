@@ -66,6 +66,10 @@ class Polynomial:
             self._newest = max((m[-1] for m in self.terms if m), default=-1)
             return self._newest
 
+    def degree(self) -> int:
+        """Returns the factors of the longest monomial."""
+        return max(map(len, self.terms), default=0)
+
     def variables(self) -> set[int]:
         """Returns all variables."""
         return {v for monomial in self.terms for v in monomial}

@@ -41,6 +41,12 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 OLT = 4
 """The predicate `olt` of `arith.cmpf`."""
 
+MOST_FACTORS = 128
+"""Maximum factors of a monomial of a product: repeated squaring doubles them. Sizes have few."""
+
+MOST_PAIRS = 4096
+"""Maximum pairs of terms that a product multiplies."""
+
 
 def bits_of(kind: Attribute) -> int | None:
     """Returns the width of an integer type, 64 for index, None for other types."""
@@ -113,6 +119,9 @@ def _shli(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
 
 def _muli(walk: Walk, a: Polynomial, b: Polynomial, bits: int) -> Polynomial:
     natural = walk.arithmetic.is_natural
+    too_many = len(a.terms) * len(b.terms) > MOST_PAIRS
+    if too_many or a.degree() + b.degree() > MOST_FACTORS:
+        return walk.arithmetic.opaque("product", bits)
     if not walk.space.is_nonnegative(a * b) and natural(a) and natural(b):
         # A product of natural differences, such as (h - 2)^2, is not natural by its terms.
         walk.space.assume([a * b])
