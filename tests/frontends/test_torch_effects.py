@@ -350,3 +350,230 @@ def test_an_array_with_nan_that_is_only_read_is_no_state():
     model = Held(held, lambda self, x: x + torch.from_numpy(self.held).nan_to_num(7.0))
     program = irees.compile(model, (torch.ones(3),), target="reference")
     assert program(torch.ones(3)).tolist() == [2.0, 8.0, 4.0]
+
+
+class Buffered(torch.nn.Module):
+    """A module with two buffers, inside of another one, which `step` reads and assigns."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.inner, self.step = torch.nn.Module(), step
+        self.inner.register_buffer("a", torch.arange(3.0))
+        self.inner.register_buffer("b", torch.ones(3))
+        self.inner.register_buffer("none", None)
+
+    def forward(self, x):
+        return self.step(self.inner, x)
+
+
+def averaged(self, x):
+    self.a = self.a * 0.5 + x
+    return self.a * 2
+
+
+def by_table(self, x):
+    self._buffers["a"] = self._buffers["a"] + x
+    return self.a[1:], x
+
+
+def old_value(self, x):
+    old = self.a
+    self.a = x + old
+    return {"old": old, "part": old[1:], "new": self.a}
+
+
+def swapped(self, x):
+    self.a, self.b = self.b, self.a
+    return self.a * 2 + self.b + x
+
+
+def assigned_twice(self, x):
+    self.a = self.a + x
+    self.register_buffer("a", self.a * 2)
+    self.a[1:] += 1
+    return self.a + 1
+
+
+def given(self, x):
+    y = self.a * 2
+    self.a = x
+    return y
+
+
+@pytest.mark.parametrize("step", [averaged, by_table, old_value, swapped, assigned_twice, given])
+def test_an_assigned_buffer_is_state(step):
+    model, eager = Buffered(step), Buffered(step)
+    program = irees.compile(model, (torch.ones(3),), target="reference")
+    for n in (1.0, 2.0, 3.0):
+        x = torch.full((3,), n)
+        torch.testing.assert_close(program(x), eager(x))
+    for name, value in program.state.items():
+        torch.testing.assert_close(torch.as_tensor(value), eager.get_buffer(name))
+    torch.testing.assert_close(model.state_dict(), Buffered(step).state_dict())
+
+
+def longer(self, x):
+    self.a = torch.cat([self.a, x])
+    return self.a.sum()
+
+
+def wider(self, x):
+    self.a = self.a.double()
+    return self.a
+
+
+def first_use(self, x):
+    self.none = x if self.none is None else self.none + x
+    return self.none * 1
+
+
+def removed(self, x):
+    self.a = None
+    return x * 1
+
+
+def tied(self, x):
+    self.a = self.a + x
+    return self.a + self.tied
+
+
+@pytest.mark.parametrize("step", [longer, wider, first_use, removed, tied])
+def test_a_buffer_that_cannot_keep_its_value_is_refused(step):
+    model = Buffered(step)
+    model.inner.register_buffer("tied", model.inner.a if step is tied else None)
+    with pytest.raises(UnsupportedError, match="assigns the buffer inner"):
+        irees.compile(model, (torch.ones(3),), target="reference")
+
+
+class Layers(torch.nn.Module):
+    def __init__(self, step):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Tanh()])
+        self.step = step
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        self.step(self)
+        return x
+
+
+def reversed_layers(self):
+    self.layers = torch.nn.ModuleList([self.layers[1]])
+
+
+def more_layers(self):
+    self.layers.append(torch.nn.Tanh())
+
+
+def other_layer(self):
+    self.layers[0] = torch.nn.Sigmoid()
+
+
+@pytest.mark.parametrize("step", [reversed_layers, more_layers, other_layer])
+def test_modules_that_a_call_replaces_are_refused(step):
+    model = Layers(step)
+    before = list(model.layers)
+    with pytest.raises(
+        UnsupportedError, match=r"replaces, adds or deletes the module self\.layers"
+    ):
+        irees.compile(model, (torch.ones(3),), target="reference")
+    assert list(model.layers) == before
+
+
+def test_a_module_without_weights_may_be_made_at_first_use():
+    def step(self):
+        self.extra = torch.nn.Tanh()
+
+    model = Layers(step)
+    program = irees.compile(model, (torch.ones(3),), target="reference")
+    torch.testing.assert_close(program(torch.ones(3)), model(torch.ones(3)))
+
+
+class ReadsANumber(torch.nn.Module):
+    """`int(tensor)`, for which PyTorch exports by bytecode and leaves Python objects alone."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.register_buffer("b", torch.zeros(3))
+        self.held, self.all, self.step = torch.zeros(3), [], step
+
+    def forward(self, x):
+        return self.step(self, x, int(x.sum()))
+
+
+def number_to_a_buffer(self, x, n):
+    self.b = self.b + n
+    return self.b * 1
+
+
+def number_to_an_attribute(self, x, n):
+    self.held = self.held + n
+    return self.held * x
+
+
+def number_to_a_list(self, x, n):
+    self.all.append(x)
+    return sum(self.all) * n
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (number_to_a_buffer, "assigns the buffer b"),
+        (number_to_an_attribute, r"self\.held"),
+        (number_to_a_list, r"self\.all"),
+    ],
+)
+def test_state_beside_numbers_that_are_read_is_refused(step, words):
+    model = ReadsANumber(step)
+    with pytest.raises(UnsupportedError, match=words):
+        irees.compile(model, (torch.ones(3),), target="reference")
+    assert not model.all
+    assert (model.held == 0).all()
+    assert (model.b == 0).all()
+
+
+def number_in_place(self, x, n):
+    self.b += n
+    return self.b * 1
+
+
+def number_seen(self, x, n):
+    self.held = x * n
+    return self.held + 1
+
+
+@pytest.mark.parametrize("step", [number_in_place, number_seen])
+def test_what_is_written_in_place_beside_a_number_is_state(step):
+    model, eager = ReadsANumber(step), ReadsANumber(step)
+    program = irees.compile(model, (torch.ones(3),), target="reference")
+    for n in (1.0, 2.0):
+        x = torch.full((3,), n)
+        torch.testing.assert_close(program(x), eager(x))
+    assert (model.b == 0).all()
+
+
+@pytest.mark.parametrize("write", ["t_", "unsqueeze_", "transpose_"])
+@pytest.mark.parametrize("name", ["args[0]", "self.b"])
+def test_an_argument_whose_sizes_change_in_place_is_refused(write, name):
+    model = Buffered(lambda self, x: x * 1)
+    model.register_buffer("b", torch.ones(3, 3))
+
+    def forward(x):
+        tensor = x if name == "args[0]" else model.b
+        getattr(tensor, write)(*{"t_": (), "unsqueeze_": (0,), "transpose_": (0, 1)}[write])
+        return tensor * 1
+
+    model.forward = forward
+    with pytest.raises(UnsupportedError) as found:
+        irees.compile(model, (torch.ones(3, 3),), target="reference")
+    assert f"changes the sizes or strides of {name} in place" in str(found.value)
+
+
+def test_buffers_that_are_views_of_each_other_are_named():
+    model = Buffered(lambda self, x: self.a.add_(x) + self.b)
+    whole = torch.zeros(5)
+    model.inner.a, model.inner.b = whole[:3], whole[2:]
+    with pytest.raises(UnsupportedError, match=r"inner\.a and inner\.b share memory"):
+        irees.compile(model, (torch.ones(3),), target="reference")

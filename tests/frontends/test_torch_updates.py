@@ -175,11 +175,16 @@ def test_version_counters_tell_what_was_written():
 def test_an_argument_that_is_resized_is_refused():
     """An array of the caller keeps its shape."""
 
-    def program(x):
-        return torch.arange(1, 13, out=x)
+    class Program(torch.nn.Module):
+        def forward(self, x):
+            return torch.arange(1, 13, out=x)
 
+    given = (torch.zeros(3, 4, dtype=torch.int64),)
+    with pytest.raises(UnsupportedError, match=r"sizes or strides of args\[0\] in place"):
+        irees.compile(Program(), given, target="reference")
+    exported = torch.export.export(Program(), given)
     with pytest.raises(UnsupportedError, match="resizes argument 'x'"):
-        irees.compile(program, (torch.zeros(3, 4, dtype=torch.int64),), target="reference")
+        irees.compile(exported, target="reference")
 
 
 @pytest.mark.parametrize("target", ["reference", "cpu"])

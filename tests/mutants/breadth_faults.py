@@ -830,4 +830,39 @@ MUTANTS = (
         "MOST_FACTORS = 2048",
         ("tests/analysis/test_accesses.py::test_repeated_squares_are_given_up_in_time",),
     ),
+    Mutant(
+        "A459",
+        "a result that is the old tensor of an assigned buffer has its new value",
+        "irees/frontends/torch/buffers.py",
+        "    result = tree_map(apart, result)\n",
+        "",
+        ("tests/frontends/test_torch_effects.py::test_an_assigned_buffer_is_state",),
+    ),
+    Mutant(
+        "A460",
+        "buffers that exchange their tensors get one value",
+        "irees/frontends/torch/buffers.py",
+        "{name: apart(new) for",
+        "{name: new for",
+        ("tests/frontends/test_torch_effects.py::test_an_assigned_buffer_is_state",),
+    ),
+    Mutant(
+        "A461",
+        "modules that a call adds or replaces are those of the next call, too",
+        "irees/frontends/torch/effects.py",
+        "    if effects.rearranged and not _traced_alike(effects, exported, export):\n"
+        "        raise _other_modules(effects)\n",
+        "",
+        ("tests/frontends/test_torch_effects.py::test_modules_that_a_call_replaces_are_refused",),
+    ),
+    Mutant(
+        "A462",
+        "a program that reads a number may change Python objects",
+        "irees/frontends/torch/exporting.py",
+        "if any(_CHANGES_OBJECTS in str(warning.message) for warning in found):",
+        "if False:",
+        (
+            "tests/frontends/test_torch_effects.py::test_state_beside_numbers_that_are_read_is_refused",
+        ),
+    ),
 )

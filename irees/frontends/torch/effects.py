@@ -16,13 +16,13 @@ that results depend on:
 | reads an attribute and assigns a number that changes the trace | rejected |
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
 | adds what depends on inputs to a list or a dict, and is then traced otherwise | rejected |
-| registers or deletes a buffer, replaces a parameter, reads an iterator | rejected |
+| registers or deletes a buffer, replaces a parameter or a module, reads an iterator | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -77,10 +77,14 @@ class Effects:
         """Names of buffers that the call registered or deleted."""
         self.assigned: list[str] = []
         """Names of parameters that the call replaced by others."""
+        self.rearranged: list[str] = []
+        """Names of modules that the call replaced or deleted, or that it added to the others."""
         self.arrays: list[Attribute] = []
         """Arrays of NumPy that the call wrote to; they have their old values again."""
         self.before = self.after = PythonState(root)
         self._tables = [(table, dict(table)) for table in _registrations(root)]
+        self._modules = _modules(root)
+        self._new_modules: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def _state(self) -> dict[Attribute, Any]:
         return {
@@ -97,11 +101,13 @@ class Effects:
         self._parameters = dict(self.root.named_parameters())
         self._arrays = [(place, array, array.copy()) for place, array in self._numpy_arrays()]
         self._given = dict(_leaves((args, kwargs), ""))
+        self._layouts = [(path, t, _layout(t)) for path, t in self._tensors()]
 
     def _end(self, module: nn.Module, args: tuple, kwargs: dict, result: Any) -> None:
         now = dict(_leaves((args, kwargs), ""))
+        self._check_layouts()
         self.arguments = [
-            f"{'args' if path.startswith('[0]') else 'kwargs'}{path[3:]}"
+            _argument(path)
             for path in self._given | now
             if differ(self._given.get(path, _MISSING), now.get(path, _MISSING))
         ]
@@ -116,6 +122,16 @@ class Effects:
                 self.arrays.append(place)
         now = dict(self.root.named_parameters())
         self.assigned = [n for n, p in self._parameters.items() if now.get(n, p) is not p]
+        self._compare_tables()
+
+    def _compare_tables(self) -> None:
+        modules = _modules(self.root)
+        self.rearranged = [
+            path
+            for path in self._modules | modules
+            if self._modules.get(path) is not modules.get(path)
+        ]
+        self._new_modules = [(m._modules, dict(m._modules)) for m in self.root.modules()]
         self.registered = [
             _shown((name, key))
             for name, module in self.root.named_modules()
@@ -123,6 +139,24 @@ class Effects:
             if table is module._buffers
             for key in table.keys() ^ old.keys()
         ]
+
+    def _check_layouts(self) -> None:
+        """Refuses tensors of other sizes or strides: PyTorch has an internal error for them."""
+        for path, tensor, layout in self._layouts:
+            if _layout(tensor) != layout:
+                raise UnsupportedError(
+                    f"the program changes the sizes or strides of {path} in place, as t_, "
+                    "unsqueeze_ and resize_ do",
+                    hint="return a new tensor instead, or use torch.compile(backend='irees')",
+                )
+
+    def _tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The strided tensors that are arguments, parameters or buffers, with their paths."""
+        stored = [*self.root.named_parameters(), *self.root.named_buffers()]
+        given = [(_argument(path), value) for path, value in self._given.items()]
+        for path, value in [*given, *((f"self.{name}", tensor) for name, tensor in stored)]:
+            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+                yield path, value
 
     def changed(self) -> dict[Attribute, Any]:
         """The new tensors and numbers of attributes that existed before the call."""
@@ -163,11 +197,51 @@ class Effects:
     def __exit__(self, *_: Any) -> None:
         for hook in self._hooks:
             hook.remove()
-        for table, old in self._tables:
-            if table.keys() != old.keys():
-                table.clear()
-                table.update(old)
+        _put_back((t, old) for t, old in self._tables if t.keys() != old.keys() or _moved(t, old))
         self.before.restore()
+
+    @contextmanager
+    def after_the_call(self) -> Iterator[None]:
+        """The Python objects and modules as the call left them."""
+        old = [(table, dict(table)) for table, _ in self._new_modules]
+        _put_back(self._new_modules)
+        self.after.restore(_real)
+        try:
+            yield
+        finally:
+            _put_back(old)
+            _put_back((t, before) for t, before in self._tables if _moved(t, before))
+            self.before.restore()
+
+
+def _argument(path: str) -> str:
+    return f"{'args' if path.startswith('[0]') else 'kwargs'}{path[3:]}"
+
+
+def _layout(tensor: torch.Tensor) -> tuple[list[str], list[str]] | None:
+    """Sizes and strides as text: a comparison of symbolic ones would fix them."""
+    if tensor.is_nested:
+        return None
+    return [str(n) for n in tensor.shape], [str(n) for n in tensor.stride()]
+
+
+def _modules(root: nn.Module) -> dict[str, nn.Module]:
+    return {_shown((name,)): module for name, module in root.named_modules(remove_duplicate=False)}
+
+
+def _moved(table: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether a table has other modules, or the same in another order."""
+    pairs = zip(table.items(), old.items())
+    return any(
+        a is not b and (isinstance(a, nn.Module) or isinstance(b, nn.Module))
+        for (_, a), (_, b) in pairs
+    )
+
+
+def _put_back(tables: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    for table, contents in tables:
+        table.clear()
+        table.update(contents)
 
 
 def _registrations(root: nn.Module) -> Iterator[dict[str, Any]]:
@@ -241,6 +315,83 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
     buffer, or assigns an attribute whose new value a later call needs. `export` exports the program
     again.
     """
+    _refuse_replaced(effects)
+    if effects.rearranged and not _traced_alike(effects, exported, export):
+        raise _other_modules(effects)
+    _refuse_state(effects, exported, export)
+    _refuse_growth(effects, exported, export)
+    changed = effects.changed()
+    if not changed:
+        return
+    traced, read = _traced_with_attributes(effects.root, list(changed), export)
+    suspects = {p: value for p, value in changed.items() if (p[0], _name(p)) in read}
+    outputs = traced.graph.output_node().args[0]
+    for place, node in zip(changed, outputs[len(outputs) - len(changed) :], strict=True):
+        is_tensor = isinstance(suspects.get(place), torch.Tensor)
+        if is_tensor and _depends(traced, node, place):
+            raise _stale(_shown(place))
+    _refuse_numbers(effects.root, suspects, exported, export)
+
+
+def refuse_kept(root: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+    """
+    Raises UnsupportedError if the module reads Python state and changes it. Runs it on copies: an
+    export by bytecode runs no Python code, so it leaves no changes to look at.
+    """
+    args, kwargs = tree_map(_cloned, (args, kwargs))
+    names = [(name, key) for name, module in root.named_modules() for key in vars(module)]
+    buffers = dict(root.named_buffers())
+    with (
+        _left_alone(root),
+        Effects(root) as effects,
+        _reads(root, [place for place in names if place[1] not in _STANDARD]) as read,
+    ):
+        root(*args, **kwargs)
+        replaced = [n for n, b in root.named_buffers() if buffers.get(n, b) is not b]
+    _refuse_replaced(effects)
+    if effects.rearranged:
+        raise _other_modules(effects)
+    if replaced:
+        raise UnsupportedError(
+            f"the program assigns the buffer {replaced[0]} and reads a tensor as a number",
+            hint=f"write to the buffer, as in self.{replaced[0]}.copy_(x), or use "
+            "torch.compile(backend='irees')",
+        )
+    kept = [_shown(p) for p in effects.attributes if (p[0], _name(p)) in read]
+    for path in [*kept, *effects.before.differences(effects.after)]:
+        raise _stale(path)
+
+
+def _cloned(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+@contextmanager
+def _left_alone(root: nn.Module) -> Iterator[None]:
+    """Puts attributes, parameters, buffers and the state of the generator back."""
+    attributes = [(vars(module), dict(vars(module))) for module in root.modules()]
+    tables = [(table, dict(table)) for table in _registrations(root)]
+    tensors = [*root.parameters(), *root.buffers()]
+    values = [tensor.detach().clone() for tensor in tensors]
+    try:
+        with torch.random.fork_rng([]), torch.no_grad():
+            yield
+    finally:
+        _put_back([*attributes, *tables])
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.detach().copy_(value)
+
+
+def _other_modules(effects: Effects) -> UnsupportedError:
+    return UnsupportedError(
+        f"the program replaces, adds or deletes the module {effects.rearranged[0]} while it runs, "
+        "which a compiled program does not",
+        hint="call the module once before if it sets itself up on first use, or use "
+        "torch.compile(backend='irees')",
+    )
+
+
+def _refuse_replaced(effects: Effects) -> None:
     if effects.arguments:
         raise UnsupportedError(
             f"the program changes the list or dict at {effects.arguments[0]}, which a compiled "
@@ -262,19 +413,6 @@ def refuse(effects: Effects, exported: ExportedProgram, export: Callable[[], Any
         )
     if effects.arrays:
         raise _stale(_shown(effects.arrays[0]))
-    _refuse_state(effects, exported, export)
-    _refuse_growth(effects, exported, export)
-    changed = effects.changed()
-    if not changed:
-        return
-    traced, read = _traced_with_attributes(effects.root, list(changed), export)
-    suspects = {p: value for p, value in changed.items() if (p[0], _name(p)) in read}
-    outputs = traced.graph.output_node().args[0]
-    for place, node in zip(changed, outputs[len(outputs) - len(changed) :], strict=True):
-        is_tensor = isinstance(suspects.get(place), torch.Tensor)
-        if is_tensor and _depends(traced, node, place):
-            raise _stale(_shown(place))
-    _refuse_numbers(effects.root, suspects, exported, export)
 
 
 def _refuse_state(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> None:
@@ -310,13 +448,11 @@ def _refuse_growth(effects: Effects, exported: ExportedProgram, export: Callable
 
 def _traced_alike(effects: Effects, exported: ExportedProgram, export: Callable[[], Any]) -> bool:
     """Whether the program is traced as before with what the first call left in Python objects."""
-    effects.after.restore(_real)
-    try:
-        return _structure(export()) == _structure(exported)
-    except Exception:  # it is another program, or none
-        return False
-    finally:
-        effects.before.restore()
+    with effects.after_the_call():
+        try:
+            return _structure(export()) == _structure(exported)
+        except Exception:  # it is another program, or none
+            return False
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:

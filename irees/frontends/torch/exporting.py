@@ -26,6 +26,7 @@ from irees.runtime.program import to_torch
 
 from .autocasting import in_a_region
 from .batch_averages import averages_traced
+from .buffers import assigned_buffers
 from .constants import refuse_odd_tensor
 from .decisions import (
     Decisions,
@@ -36,7 +37,7 @@ from .decisions import (
     decides_by_values,
 )
 from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
-from .effects import Effects, refuse
+from .effects import Effects, refuse, refuse_kept
 from .fixed import fixed_arguments
 from .lengths import symbolic_lengths
 from .lines import lines_of_helpers
@@ -160,6 +161,10 @@ _UNKNOWN_RESULT = "in output, which is not a known type"
 """Part of PyTorch's message for a result that is neither a tensor nor a number or a string."""
 
 
+_CHANGES_OBJECTS = "certain side effects happened"
+"""Part of PyTorch's warning about changes of Python objects, which it does not export."""
+
+
 class _ReadsValues(Exception):
     """The user's own code reads values of tensors."""
 
@@ -231,6 +236,7 @@ class _Attempt:
             decisions_noted(),
             total_lengths_checked(),
             averages_traced(),
+            assigned_buffers(plain),
             random_state_refused(),
             fixed_arguments(plain, args, kwargs, self.fixed_results) as (given, named),
         ):
@@ -306,12 +312,16 @@ def _exported_by_bytecode(
     Raises the error of the first attempt if this one fails, too.
     """
     try:
-        with ScalarCalls():
-            return torch.export.export(
+        with ScalarCalls(), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            exported = torch.export.export(
                 module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True
             )
     except Exception:
         raise first from None
+    if any(_CHANGES_OBJECTS in str(warning.message) for warning in found):
+        refuse_kept(module, args, kwargs)
+    return exported
 
 
 def as_module(program: Any) -> torch.nn.Module:

@@ -60,6 +60,12 @@ def functional(exported: Any) -> Any:
         try:
             return exported.run_decompositions(table)
         except Exception as error:
+            if names := _overlapping(exported):
+                raise UnsupportedError(
+                    f"the program writes to parameters or buffers, of which {names[0]} and "
+                    f"{names[1]} share memory",
+                    hint="give each its own memory (clone), or use torch.compile(backend='irees')",
+                ) from error
             raise UnsupportedError(
                 f"PyTorch cannot functionalize the program: {reason(error)}",
                 location=user_line(error),
@@ -92,6 +98,18 @@ def without_second_names(exported: Any) -> Any:
     signature = program._graph_signature
     signature.input_specs = [s for s in signature.input_specs if s.arg.name not in names]
     return program
+
+
+def _overlapping(exported: Any) -> tuple[str, str] | None:
+    """Two parameters or buffers of the program that are different views of one memory."""
+    seen: dict[int, str] = {}
+    stored = {**exported.constants, **exported.state_dict}
+    for spec in exported.graph_signature.input_specs:
+        if isinstance(tensor := stored.get(spec.target), torch.Tensor):
+            other = seen.setdefault(tensor.untyped_storage()._cdata, spec.target)
+            if other != spec.target:
+                return other, spec.target
+    return None
 
 
 def needs_functionalization(exported: Any) -> bool:
