@@ -577,3 +577,13 @@ def test_buffers_that_are_views_of_each_other_are_named():
     model.inner.a, model.inner.b = whole[:3], whole[2:]
     with pytest.raises(UnsupportedError, match=r"inner\.a and inner\.b share memory"):
         irees.compile(model, (torch.ones(3),), target="reference")
+
+
+def test_sizes_that_turn_out_equal_have_not_changed():
+    """`x + y` shows that the rows of both are one symbolic size."""
+    n = torch.export.Dim.AUTO
+    program = irees.compile(
+        lambda x, y: x[y] + x, (torch.ones(4, 2), torch.arange(4)),
+        dynamic_shapes={"x": {0: n}, "y": {0: n}}, target="reference",
+    )  # fmt: skip
+    assert program(torch.ones(3, 2), torch.arange(3)).tolist() == [[2.0, 2.0]] * 3

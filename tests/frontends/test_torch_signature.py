@@ -464,3 +464,18 @@ def test_a_key_of_a_manifest_must_be_hashable():
     tree = {"kind": "dict", "keys": [{"list": []}], "children": ["*"]}
     with pytest.raises(ParseError, match="cannot be one of a dict"):
         trees.unflatten(tree, iter([1]))
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_bytes_that_are_returned_with_two_dtypes(target):
+    """i8 has no sign in the IR, and a float of 8 bits is stored as i8."""
+
+    def program(x):
+        x.add_(1)
+        return x.to(torch.int8), x.to(torch.uint8), x.view(torch.float8_e5m2)
+
+    x = torch.tensor([3, 200, 60], dtype=torch.uint8)
+    results = irees.compile(program, (x.clone(),), target=target)(x.clone())
+    for result, expected in zip(results, program(x.clone()), strict=True):
+        assert result.dtype == expected.dtype
+        assert torch.equal(result.view(torch.uint8), expected.view(torch.uint8))

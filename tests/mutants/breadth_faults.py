@@ -865,4 +865,12 @@ MUTANTS = (
             "tests/frontends/test_torch_effects.py::test_state_beside_numbers_that_are_read_is_refused",
         ),
     ),
+    Mutant(
+        "A463",
+        "a value that is returned with two dtypes has the first of them twice",
+        "irees/frontends/torch/program.py",
+        'key = value, result.dtype.name if isinstance(result, Tensor) else ""',
+        'key = value, ""',
+        ("tests/frontends/test_torch_signature.py::test_bytes_that_are_returned_with_two_dtypes",),
+    ),
 )

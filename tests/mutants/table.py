@@ -593,8 +593,8 @@ MUTANTS = (
         "A211",
         "objects of the user keep what a trace leaves in them",
         "irees/frontends/torch/effects.py",
-        "                table.update(old)\n        self.before.restore()",
-        "                table.update(old)",
+        "or _moved(t, old))\n        self.before.restore()",
+        "or _moved(t, old))",
         ("tests/frontends/test_torch_effects.py",),
     ),
     Mutant(

@@ -31,6 +31,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._pytree import tree_map
 
 from irees.errors import UnsupportedError
@@ -143,7 +144,7 @@ class Effects:
     def _check_layouts(self) -> None:
         """Refuses tensors of other sizes or strides: PyTorch has an internal error for them."""
         for path, tensor, layout in self._layouts:
-            if _layout(tensor) != layout:
+            if not _equal(_layout(tensor), layout):
                 raise UnsupportedError(
                     f"the program changes the sizes or strides of {path} in place, as t_, "
                     "unsqueeze_ and resize_ do",
@@ -218,11 +219,13 @@ def _argument(path: str) -> str:
     return f"{'args' if path.startswith('[0]') else 'kwargs'}{path[3:]}"
 
 
-def _layout(tensor: torch.Tensor) -> tuple[list[str], list[str]] | None:
-    """Sizes and strides as text: a comparison of symbolic ones would fix them."""
-    if tensor.is_nested:
-        return None
-    return [str(n) for n in tensor.shape], [str(n) for n in tensor.stride()]
+def _layout(tensor: torch.Tensor) -> list[Any]:
+    return [] if tensor.is_nested else [*tensor.shape, *tensor.stride()]
+
+
+def _equal(a: list[Any], b: list[Any]) -> bool:
+    """Whether sizes are known to be equal. A comparison would fix symbolic ones."""
+    return len(a) == len(b) and all(statically_known_true(m == n) for m, n in zip(a, b))
 
 
 def _modules(root: nn.Module) -> dict[str, nn.Module]:

@@ -143,6 +143,7 @@ class _Outputs:
     def __init__(self, importer: GraphImporter, exported: Any, results: Any, inputs: _Inputs):
         self.importer = importer
         self.values: list[SSAValue] = []
+        self.numbers: dict[tuple[SSAValue, str], int] = {}
         self.unsigned: list[int] = []
         self.elements: dict[int, str] = {}
         self.leaves: list[dict[str, Any]] = []
@@ -185,13 +186,18 @@ class _Outputs:
         return constant_leaf(result)
 
     def _result(self, result: Any) -> int:
-        """Returns the number of a result; reuses the number of a value that is already returned."""
+        """
+        Returns the number of a result; reuses the number of a value that is already returned as a
+        tensor of this dtype: one of i8 may be returned as signed and as unsigned.
+        """
         if isinstance(result, Tensor | Symbolic):
             value = result.value
         else:
             value = self.importer.b.compute(lambda v: v.to(I64), (result, INDEX)).value
-        if value in self.values:
-            return self.values.index(value)
+        key = value, result.dtype.name if isinstance(result, Tensor) else ""
+        if key in self.numbers:
+            return self.numbers[key]
+        self.numbers[key] = len(self.values)
         if isinstance(result, Tensor) and result.dtype.kind == "uint":
             self.unsigned.append(len(self.values))
         if isinstance(result, Tensor) and isinstance(result.dtype, Float8):
