@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import copy
+import dataclasses
+import enum
 import itertools
+import threading
+import types
 
 import numpy as np
 import pytest
@@ -303,7 +308,95 @@ def replaced(self, x):
     return self.linear(x)
 
 
+class Slots:
+    __slots__ = ("count", "me", "value")
+
+    def __init__(self):
+        self.count, self.value, self.me = 0, torch.zeros(3), self
+
+
+def in_a_slot(self, x):
+    self.held.value = self.held.value + x
+    return self.held.value * 1
+
+
+def counted_in_a_slot(self, x):
+    self.held.count += 1
+    return x * self.held.count
+
+
+def in_a_mode(self, x):
+    y = x * 2 if self.training else x
+    self.train(not self.training)
+    return y
+
+
+def in_a_default(self, x, calls=[]):  # noqa: B006
+    calls.append(1)
+    return x * len(calls)
+
+
+class Counter:
+    made = 0
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return x * self.calls
+
+    def at_class(self, x):
+        Counter.made += 1
+        return x * Counter.made
+
+    def at_module(self, x):
+        state_of_a_module.calls += 1
+        return x * state_of_a_module.calls
+
+
+def called(self, x):
+    return self.held(x)
+
+
+def counted_by_a_class(self, x):
+    return self.held.at_class(x)
+
+
+def counted_by_a_module(self, x):
+    return self.held.at_module(x)
+
+
+state_of_a_module = types.ModuleType("state_of_a_module")
+state_of_a_module.calls = 0
+
+
+LOCAL = threading.local()
+LOCAL.calls = 0
+VARIABLE = contextvars.ContextVar("calls", default=0)
+
+
+def in_a_thread(self, x):
+    LOCAL.calls += 1
+    return x * LOCAL.calls
+
+
+def in_a_context(self, x):
+    VARIABLE.set(VARIABLE.get() + 1)
+    return x * VARIABLE.get()
+
+
+WORDS = {
+    "parameter": "replaces the parameter linear.weight", "mode": "self.training",
+    "default": "default calls", "thread": "the global LOCAL.calls", "context": "global VARIABLE",
+    "class": "Counter.made", "module": "the global state_of_a_module.calls",
+}  # fmt: skip
+
 STALE = {
+    "slot": (Slots, in_a_slot), "number in a slot": (Slots, counted_in_a_slot),
+    "mode": (list, in_a_mode), "default": (list, in_a_default), "thread": (list, in_a_thread),
+    "context": (list, in_a_context), "called": (Counter, called),
+    "class": (Counter, counted_by_a_class), "module": (Counter, counted_by_a_module),
     "list": (list, appended), "numbers": (list, counted), "dict": (dict, added_to_a_dict),
     "iterator": (lambda: itertools.cycle([1.0, 2.0]), advanced),
     "generator": (lambda: (float(n) for n in range(3)), advanced),
@@ -316,8 +409,7 @@ STALE = {
 def test_state_that_a_call_leaves_to_the_next_is_refused(name):
     make, step = STALE[name]
     model = Held(make(), step)
-    words = "replaces the parameter linear.weight" if name == "parameter" else "self.held"
-    with pytest.raises(UnsupportedError, match=words):
+    with pytest.raises(UnsupportedError, match=WORDS.get(name, r"self\.held")):
         irees.compile(model, (torch.ones(3),), target="reference")
     if name in ("list", "numbers", "dict"):
         assert len(model.held) == 0
@@ -587,3 +679,35 @@ def test_sizes_that_turn_out_equal_have_not_changed():
         dynamic_shapes={"x": {0: n}, "y": {0: n}}, target="reference",
     )  # fmt: skip
     assert program(torch.ones(3, 2), torch.arange(3)).tolist() == [[2.0, 2.0]] * 3
+
+
+def test_a_number_that_is_a_place_in_a_buffer_is_refused():
+    """Only the write depends on the number, and it is to a view of the buffer."""
+
+    def step(self, x):
+        self.b[self.count] = x[0]
+        self.count += 1
+        return x * 1
+
+    model = Buffered(step)
+    model.inner.count = 0
+    with pytest.raises(UnsupportedError, match=r"self\.inner\.count"):
+        irees.compile(model, (torch.ones(3),), target="reference")
+
+
+def test_a_frozen_object_with_slots_is_left_alone():
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Config:
+        scale: float = 2.0
+
+    model = Held(Config(), lambda self, x: x * self.held.scale)
+    assert irees.compile(model, (ONE,), target="reference")(ONE).tolist() == [2.0] * 3
+
+
+class Kind(enum.IntEnum):
+    DOUBLE = 2
+
+
+def test_members_of_an_enum_are_left_alone():
+    model = Held(Kind.DOUBLE, lambda self, x: x * Kind.DOUBLE * self.held)
+    assert irees.compile(model, (ONE,), target="reference")(ONE).tolist() == [4.0] * 3

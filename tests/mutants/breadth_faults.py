@@ -873,4 +873,23 @@ MUTANTS = (
         'key = value, ""',
         ("tests/frontends/test_torch_signature.py::test_bytes_that_are_returned_with_two_dtypes",),
     ),
+    Mutant(
+        "A464",
+        "a number that is the place of a write to a view of a buffer is no state",
+        "irees/frontends/torch/effects.py",
+        ' | set(graph.find_nodes(op="placeholder"))',
+        "",
+        (
+            "tests/frontends/test_torch_effects.py"
+            "::test_a_number_that_is_a_place_in_a_buffer_is_refused",
+        ),
+    ),
+    Mutant(
+        "A465",
+        "objects with slots hold no state",
+        "irees/frontends/torch/python_state.py",
+        "for name in _slot_names(value):",
+        "for name in ():",
+        ("tests/frontends/test_torch_effects.py",),
+    ),
 )

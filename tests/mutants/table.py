@@ -601,8 +601,8 @@ MUTANTS = (
         "A212",
         "globals of a program are not looked at",
         "irees/frontends/torch/python_state.py",
-        "            if name in function.__globals__:",
-        "            if name in function.__dict__:",
+        'yield function.__globals__, ""',
+        'yield {}, ""',
         ("tests/frontends/test_torch_effects.py",),
     ),
     Mutant(

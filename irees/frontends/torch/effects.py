@@ -36,13 +36,14 @@ from torch.utils._pytree import tree_map
 
 from irees.errors import UnsupportedError
 
+from .decomposing import mutates
 from .python_state import MOST, PythonState, differ
 
 Attribute = tuple[str, str]
 """A submodule's name and the path of a value in it: `("layers.0", "cache['k']")`."""
 
-_STANDARD = frozenset(vars(nn.Module()))
-"""Attributes of every module."""
+_STANDARD = frozenset(vars(nn.Module())) - {"training"}
+"""Attributes of every module that hold no state of a program."""
 
 _COPIES = frozenset(
     {"_to_copy", "to", "clone", "detach", "detach_", "alias", "contiguous", "lift_fresh_copy",
@@ -522,14 +523,42 @@ def _structure(exported: ExportedProgram) -> list[Any]:
 
 
 def _needed(graph: torch.fx.Graph) -> list[Any]:
-    """The nodes that results depend on, in order, including in-place operators on these nodes."""
+    """
+    The nodes that results depend on, in order, including operators that write to these nodes, to
+    inputs, weights and buffers, or to views of them.
+    """
+    memory: dict[Any, Any] = {}
+    for node in graph.nodes:
+        seen_through = next(iter(_aliased(node)), None)
+        memory[node] = node if seen_through is None else memory[seen_through]
+    writes = [node for node in graph.nodes if mutates(node)]
     needed, todo = set[Any](), [graph.output_node()]
     while todo:
         needed.add(node := todo.pop())
         todo += [each for each in node.all_input_nodes if each not in needed]
-        in_place = (u for u in node.users if getattr(u.target, "_opname", "").endswith("_"))
-        todo += [u for u in in_place if u.args[0] is node and u not in needed]
+        if not todo:
+            live = {memory[each] for each in needed} | set(graph.find_nodes(op="placeholder"))
+            todo += [
+                w for w in writes if w not in needed and not live.isdisjoint(_written(w, memory))
+            ]
     return [node for node in graph.nodes if node in needed]
+
+
+def _aliased(node: Any) -> list[Any]:
+    """The arguments of an operator that its result may be a view of, by its schema."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not any(result.alias_info for result in schema.returns):
+        return []
+    return [
+        value
+        for value, argument in zip(node.args, schema.arguments)
+        if argument.alias_info and isinstance(value, torch.fx.Node)
+    ]
+
+
+def _written(node: Any, memory: dict[Any, Any]) -> set[Any]:
+    """The memory that an operator may write to; it is that of any argument if it says no more."""
+    return {memory[each] for each in _aliased(node) or node.all_input_nodes}
 
 
 def _named(numbers: dict[Any, Any]) -> Callable[[Any], Any]:

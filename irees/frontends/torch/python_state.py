@@ -1,8 +1,9 @@
 """
 The Python state that a program can reach besides its modules' attributes.
 
-The state is held by plain objects and deques in attributes, by class attributes, and by closures
-and globals of the functions that the modules run. `torch.export` neither records a change of it nor
+The state is held by plain objects and deques in attributes, by class attributes, and by closures,
+globals and defaults of the functions that the modules run, `threading.local` and `ContextVar`
+included. `torch.export` neither records a change of it nor
 undoes it, so that a fake tensor may stay in an object of the user.
 
     before = PythonState(module)
@@ -16,10 +17,12 @@ from __future__ import annotations
 import inspect
 import sys
 import sysconfig
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import partial
-from types import CellType, FunctionType, MethodType, SimpleNamespace
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -30,11 +33,15 @@ MOST = 1000
 DEEPEST = 8
 """Maximum nesting of containers and objects that are looked at."""
 
+_MISSING = object()
+
 LEAF = torch.Tensor | int | float | bool | str | None
 
 _STANDARD = frozenset(vars(nn.Module()))
 _FOREIGN = sys.stdlib_module_names | {"torch", "numpy", "irees"}
 """Packages whose objects hold no state of a program."""
+
+_INSTALLED = tuple(sysconfig.get_path(name) for name in ("purelib", "stdlib"))
 
 
 def differ(old: Any, new: Any) -> bool:
@@ -89,15 +96,15 @@ class PythonState:
 
     def _class(self, kind: type) -> None:
         for cls in kind.__mro__:
-            if cls.__module__.partition(".")[0] in _FOREIGN and cls.__name__ != "Function":
+            if _is_foreign(cls.__module__) and cls.__name__ != "Function":
                 continue
             for name, value in list(vars(cls).items()):
                 if isinstance(value, LEAF) and not name.startswith("__"):
-                    self._slot(partial(setattr, cls, name), value, f"{cls.__name__}.{name}")
+                    self._slot(partial(_assign, cls, name), value, f"{cls.__name__}.{name}")
                 elif isinstance(value, list | dict | deque) and not name.startswith("__"):
                     self._visit(value, f"{cls.__name__}.{name}", 0, outside=True)
-            if isinstance(forward := vars(cls).get("forward"), FunctionType):
-                self._function(forward, 0)
+                elif isinstance(function := _function_of(value), FunctionType):
+                    self._function(function, 0)
 
     def _slot(self, write: Callable[[Any], None], value: Any, path: str) -> None:
         self.leaves[path] = value
@@ -110,13 +117,26 @@ class PythonState:
             return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             self._cell(cell, name, depth)
+        for name, value in _defaults(function):
+            self._visit(value, f"the default {name}", depth, outside=True)
         if _is_installed(function.__code__.co_filename):
             return
+        names = function.__code__.co_names
+        for space, prefix in self._namespaces(function):
+            for name in names:
+                if name in space:
+                    write = partial(space.__setitem__, name)
+                    self._named(space[name], f"the global {prefix}{name}", write, depth)
+
+    @staticmethod
+    def _namespaces(function: FunctionType) -> Iterator[tuple[dict[str, Any], str]]:
+        """The globals of a function, and those of the user's modules that it names."""
+        yield function.__globals__, ""
         for name in function.__code__.co_names:
-            if name in function.__globals__:
-                value = function.__globals__[name]
-                write = partial(function.__globals__.__setitem__, name)
-                self._named(value, f"the global {name}", write, depth)
+            module = function.__globals__.get(name)
+            if isinstance(module, ModuleType) and not _is_foreign(module.__name__):
+                if not _is_installed(getattr(module, "__file__", None) or ""):
+                    yield vars(module), f"{name}."
 
     def _cell(self, cell: CellType, name: str, depth: int) -> None:
         try:
@@ -126,12 +146,11 @@ class PythonState:
         self._named(value, name, partial(setattr, cell, "cell_contents"), depth)
 
     def _named(self, value: Any, path: str, write: Callable[[Any], None], depth: int) -> None:
-        if isinstance(value, MethodType):
-            value = value.__func__
-        if isinstance(value, FunctionType):
-            self._function(value, depth + 1)
-        elif isinstance(value, LEAF):
+        if isinstance(value, LEAF):
             self._slot(write, value, path)
+        elif isinstance(value, ContextVar):
+            if isinstance(current := value.get(None), LEAF):
+                self._slot(value.set, current, path)
         else:
             self._visit(value, path, depth, outside=True)
 
@@ -146,21 +165,47 @@ class PythonState:
         if isinstance(value, LEAF):
             if outside:
                 self.leaves[path] = value
-            return
-        if isinstance(value, set):
+        elif isinstance(function := _function_of(value), FunctionType):
+            self._function(function, depth + 1)
+        elif isinstance(value, type):
+            if not _is_foreign(value.__module__) and self._enter(value, depth):
+                self._class(value)
+        elif isinstance(value, set):
             if self._enter(value, depth) and len(value) <= MOST:
                 self._contents.append((value, set(value)))
                 self.leaves[path] = frozenset(value)
-            return
+        elif isinstance(value, list | tuple | dict | deque) or _is_plain(value):
+            if self._enter(value, depth):
+                self._object(value, path, depth, outside)
+
+    def _object(self, value: Any, path: str, depth: int, outside: bool) -> None:
+        """A container, or an object with its class."""
         outside = outside or not isinstance(value, list | tuple | dict)
+        if _is_plain(value):
+            self._visit(type(value), "", depth, outside=True)
+            for name in _slot_names(value):
+                self._named_slot(value, name, f"{path}.{name}", depth)
         parts = _parts(value)
-        if parts is None or not self._enter(value, depth) or len(parts) > MOST:
+        if parts is None or len(parts) > MOST:
             return
         if not isinstance(parts, tuple):
             self._contents.append((parts, parts.copy()))
         for key, each in _items(parts):
             step = f".{key}" if parts is not value else f"[{key!r}]"
             self._visit(each, path + step, depth + 1, outside=outside)
+
+    def _named_slot(self, owner: Any, name: str, path: str, depth: int) -> None:
+        held = getattr(owner, name, _MISSING)
+        if isinstance(held, LEAF):
+            self._slot(partial(_assign, owner, name), held, path)
+        elif held is not _MISSING:
+            self._visit(held, path, depth + 1, outside=True)
+
+
+def _assign(owner: Any, name: str, value: Any) -> None:
+    """Assigns an attribute that has changed; one of a frozen object or an Enum has not."""
+    if getattr(owner, name, _MISSING) is not value:
+        setattr(owner, name, value)
 
 
 def _same(container: Any, new: Any) -> bool:
@@ -173,14 +218,42 @@ def _same(container: Any, new: Any) -> bool:
 
 
 def _parts(value: Any) -> Any:
-    """The container, or the attributes of a plain object; None for all else."""
-    if isinstance(value, list | tuple | dict | deque):
-        return value
-    package = type(value).__module__.partition(".")[0]
-    plain = package not in _FOREIGN or isinstance(value, SimpleNamespace)
-    if not plain or isinstance(value, nn.Module | type) or callable(value):
-        return None
-    return getattr(value, "__dict__", None)
+    """The container, or the attributes of an object."""
+    is_container = isinstance(value, list | tuple | dict | deque)
+    return value if is_container else getattr(value, "__dict__", None)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is an object of the user, whose attributes are its state."""
+    known = isinstance(value, SimpleNamespace | threading.local)
+    plain = known or not _is_foreign(type(value).__module__)
+    return plain and not isinstance(value, nn.Module | type)
+
+
+def _is_foreign(module: str) -> bool:
+    return module.partition(".")[0] in _FOREIGN
+
+
+def _function_of(value: Any) -> Any:
+    """The function of a method, a property or a partial call; other values unchanged."""
+    if isinstance(value, MethodType | staticmethod | classmethod):
+        return value.__func__
+    if isinstance(value, partial):
+        return _function_of(value.func)
+    return value.fget if isinstance(value, property) else value
+
+
+def _slot_names(value: Any) -> list[str]:
+    """The attributes in the `__slots__` of an object."""
+    members = (pair for kind in type(value).__mro__ for pair in vars(kind).items())
+    return [name for name, member in members if inspect.ismemberdescriptor(member)]
+
+
+def _defaults(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    code = function.__code__
+    values = function.__defaults__ or ()
+    yield from zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values)
+    yield from (function.__kwdefaults__ or {}).items()
 
 
 def _items(parts: Any) -> Iterator[tuple[Any, Any]]:
@@ -188,4 +261,4 @@ def _items(parts: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _is_installed(file: str) -> bool:
-    return any(file.startswith(sysconfig.get_path(name)) for name in ("purelib", "stdlib"))
+    return file.startswith(_INSTALLED)
