@@ -273,6 +273,7 @@ class Held(torch.nn.Module):
     def __init__(self, held, step):
         super().__init__()
         self.linear, self.held, self.step = torch.nn.Linear(3, 3), held, step
+        self.fresh, self.count = True, 0
 
     def forward(self, x):
         return self.step(self, x)
@@ -387,12 +388,82 @@ def in_a_context(self, x):
 
 
 WORDS = {
+    "first use": "self.first", "late parameter": "registers or deletes self.late",
+    "deleted": "self.fresh", "warm-up": "self.calls", "fourth": "self.count",
+    "global module": "the global SUMS", "global iterator": "the global CYCLE",
     "parameter": "replaces the parameter linear.weight", "mode": "self.training",
     "default": "default calls", "thread": "the global LOCAL.calls", "context": "global VARIABLE",
     "class": "Counter.made", "module": "the global state_of_a_module.calls",
 }  # fmt: skip
 
+
+def first_use(self, x):
+    if not hasattr(self, "first"):
+        self.first = x
+    return x + self.first
+
+
+def late_parameter(self, x):
+    if not hasattr(self, "late"):
+        self.late = torch.nn.Parameter(torch.zeros(3))
+    return x + self.late
+
+
+def only_once(self, x):
+    if hasattr(self, "fresh"):
+        del self.fresh
+        return x * 2
+    return x * 1
+
+
+def after_some(self, x):
+    self.calls = getattr(self, "calls", 0) + 1
+    return x * 2 if self.calls > 3 else x * 1
+
+
+def at_fourth(self, x):
+    self.count += 1
+    return x * 2 if self.count % 4 == 3 else x * 1
+
+
+def unregistered(self, x):
+    return self.held[0](x)
+
+
+class Sums(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("sum", torch.zeros(3))
+
+    def forward(self, x):
+        self.sum = self.sum + x
+        return self.sum * 1
+
+
+class Calls(Sums):
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+SUMS, CYCLE = Sums(), itertools.cycle([1.0, 2.0])
+
+
+def global_module(self, x):
+    return SUMS(x)
+
+
+def global_iterator(self, x):
+    return x * next(CYCLE)
+
+
 STALE = {
+    "first use": (list, first_use), "late parameter": (list, late_parameter),
+    "deleted": (list, only_once), "warm-up": (list, after_some), "fourth": (list, at_fourth),
+    "module in a list": (lambda: [Sums()], unregistered),
+    "number of a module": (lambda: (Calls(),), unregistered),
+    "global module": (list, global_module), "global iterator": (list, global_iterator),
     "slot": (Slots, in_a_slot), "number in a slot": (Slots, counted_in_a_slot),
     "mode": (list, in_a_mode), "default": (list, in_a_default), "thread": (list, in_a_thread),
     "context": (list, in_a_context), "called": (Counter, called),
@@ -409,8 +480,11 @@ STALE = {
 def test_state_that_a_call_leaves_to_the_next_is_refused(name):
     make, step = STALE[name]
     model = Held(make(), step)
+    names = set(vars(model))
     with pytest.raises(UnsupportedError, match=WORDS.get(name, r"self\.held")):
         irees.compile(model, (torch.ones(3),), target="reference")
+    assert set(vars(model)) == names
+    assert (model.count, SUMS.sum.tolist()) == (0, [0.0] * 3)
     if name in ("list", "numbers", "dict"):
         assert len(model.held) == 0
     if name == "array":
@@ -711,3 +785,14 @@ class Kind(enum.IntEnum):
 def test_members_of_an_enum_are_left_alone():
     model = Held(Kind.DOUBLE, lambda self, x: x * Kind.DOUBLE * self.held)
     assert irees.compile(model, (ONE,), target="reference")(ONE).tolist() == [4.0] * 3
+
+
+def test_a_counter_that_changes_nothing_is_left_alone():
+    def step(self, x):
+        self.count += 1
+        self.last = x * 1
+        return x * 2
+
+    model = Held(None, step)
+    assert irees.compile(model, (ONE,), target="reference")(ONE).tolist() == [2.0] * 3
+    assert (model.count, hasattr(model, "last")) == (0, False)

@@ -176,3 +176,10 @@ def test_complex_numbers_as_other_bits(source, to):
         found = program(x)
         assert found.dtype == to
         assert torch.equal(found.view(torch.uint8), x.view(to).view(torch.uint8))
+
+
+@pytest.mark.parametrize("places", [(0, -1), ((0,), (-1,))])
+def test_a_tensor_without_dims_has_a_dim_to_move(places):
+    x = torch.tensor(2.5)
+    program = irees.compile(lambda x: x.movedim(*places) + 1, (x,), target="reference")
+    assert program(x).item() == 3.5

@@ -892,4 +892,20 @@ MUTANTS = (
         "for name in ():",
         ("tests/frontends/test_torch_effects.py",),
     ),
+    Mutant(
+        "A466",
+        "a program with a counter is compared with that of the next call only",
+        "irees/frontends/torch/effects.py",
+        "for new in [plain, *_later(old, plain)]:",
+        "for new in [plain]:",
+        ("tests/frontends/test_torch_effects.py",),
+    ),
+    Mutant(
+        "A467",
+        "modules that are not registered hold no state",
+        "irees/frontends/torch/python_state.py",
+        "isinstance(value, SimpleNamespace | threading.local | nn.Module)",
+        "isinstance(value, SimpleNamespace | threading.local)",
+        ("tests/frontends/test_torch_effects.py",),
+    ),
 )

@@ -53,6 +53,9 @@ _COPIES = frozenset(
 
 _MISSING = object()
 
+LATER_CALLS = (1, 2, 3, 1000)
+"""Later calls for which a program with a counter must be the same program."""
+
 _SMALL = 64
 """Maximum elements of constants that are compared by value: each trace recreates them."""
 
@@ -113,10 +116,11 @@ class Effects:
             for path in self._given | now
             if differ(self._given.get(path, _MISSING), now.get(path, _MISSING))
         ]
-        for place, new in self._state().items():
-            old = self._before.get(place, _MISSING)
-            if differ(old, new):
-                self.attributes[place] = old, new
+        new = self._state()
+        for place in self._before | new:
+            pair = self._before.get(place, _MISSING), new.get(place, _MISSING)
+            if differ(*pair) and (pair[1] is not _MISSING or "[" not in place[1]):
+                self.attributes[place] = pair
         self.after = PythonState(self.root)
         for place, array, old in self._arrays:
             if array.tobytes() != old.tobytes():
@@ -138,7 +142,7 @@ class Effects:
             _shown((name, key))
             for name, module in self.root.named_modules()
             for table, old in self._tables
-            if table is module._buffers
+            if table is module._buffers or table is module._parameters
             for key in table.keys() ^ old.keys()
         ]
 
@@ -161,10 +165,9 @@ class Effects:
                 yield path, value
 
     def changed(self) -> dict[Attribute, Any]:
-        """The new tensors and numbers of attributes that existed before the call."""
-        kinds = torch.Tensor | int | float | bool | str | None
+        """The new tensors and numbers of attributes, and of lists and dicts as long as before."""
         pairs = self.attributes.items()
-        return {p: new for p, (old, new) in pairs if isinstance(new, kinds) and old is not _MISSING}
+        return {p: new for p, (old, new) in pairs if old is not _MISSING or "[" not in p[1]}
 
     def _numpy_arrays(self) -> Iterator[tuple[Attribute, np.ndarray[Any, Any]]]:
         for name, module in self.root.named_modules():
@@ -490,16 +493,50 @@ def _refuse_numbers(
     plain = {p: v for p, v in numbers.items() if "[" not in p[1]}
     if not plain:
         return
-    old = {p: vars(root.get_submodule(p[0]))[p[1]] for p in plain}
+    owners = {p: vars(root.get_submodule(p[0])) for p in plain}
+    old = {p: owners[p].get(p[1], _MISSING) for p in plain}
+    for new in [plain, *_later(old, plain)]:
+        try:
+            for place, value in new.items():
+                _put(owners[place], place[1], value)
+            same = _structure(export()) == _structure(exported)
+        except Exception:  # it is another program, or none
+            same = False
+        finally:
+            for place, value in old.items():
+                _put(owners[place], place[1], value)
+        if not same:
+            raise _stale(_shown(next(iter(plain))))
+
+
+def _later(old: dict[Attribute, Any], new: dict[Attribute, Any]) -> Iterator[dict[Attribute, Any]]:
+    """What counters have in later calls: a program may change after some."""
+    numbers = {p: v for p, v in new.items() if type(v) is int}
+    steps = {p: v - old[p] if type(old[p]) is int else 1 for p, v in numbers.items()}
+    if any(abs(step) == 1 for step in steps.values()):
+        for calls in LATER_CALLS:
+            yield {**new, **{p: new[p] + calls * step for p, step in steps.items()}}
+
+
+def _put(attributes: dict[str, Any], name: str, value: Any) -> None:
+    if value is _MISSING:
+        attributes.pop(name, None)
+    else:
+        attributes[name] = value
+
+
+@contextmanager
+def objects_kept(root: nn.Module) -> Iterator[None]:
+    """Puts attributes and other objects back: PyTorch leaves those that an export creates."""
+    state = PythonState(root)
+    before = [(vars(module), dict(vars(module))) for module in root.modules()]
     try:
-        for (name, attribute), value in plain.items():
-            vars(root.get_submodule(name))[attribute] = value
-        again = export()
+        yield
     finally:
-        for (name, attribute), value in old.items():
-            vars(root.get_submodule(name))[attribute] = value
-    if _structure(again) != _structure(exported):
-        raise _stale(_shown(next(iter(plain))))
+        for attributes, old in before:
+            for name in (attributes.keys() | old.keys()) - _STANDARD:
+                _put(attributes, name, old.get(name, _MISSING))
+        state.restore()
 
 
 def _structure(exported: ExportedProgram) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import io
 import logging
@@ -37,7 +36,7 @@ from .decisions import (
     decides_by_values,
 )
 from .derivatives import Differentiates, export_derivatives, levels_kept, undifferentiated
-from .effects import Effects, refuse, refuse_kept
+from .effects import Effects, objects_kept, refuse, refuse_kept
 from .fixed import fixed_arguments
 from .lengths import symbolic_lengths
 from .lines import lines_of_helpers
@@ -240,7 +239,11 @@ class _Attempt:
             random_state_refused(),
             fixed_arguments(plain, args, kwargs, self.fixed_results) as (given, named),
         ):
-            once = functools.partial(self.export, plain, given, named, self.dynamic_shapes)
+
+            def once() -> Any:
+                with objects_kept(plain):
+                    return self.export(plain, given, named, self.dynamic_shapes)
+
             with Effects(plain) as effects:
                 exported = once()
             if self.found is None:

@@ -18,11 +18,19 @@ import inspect
 import sys
 import sysconfig
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
-from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import (
+    CellType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 
 import torch
@@ -58,7 +66,7 @@ class PythonState:
         self.leaves: dict[str, Any] = {}
         self._contents: list[tuple[Any, Any]] = []
         self._slots: list[tuple[Callable[[Any], None], Any]] = []
-        self._seen: set[int] = set()
+        self._seen = {id(module) for module in root.modules()}
         for name, module in root.named_modules():
             prefix = ".".join(filter(None, ("self", name)))
             for attribute, value in vars(module).items():
@@ -174,6 +182,8 @@ class PythonState:
             if self._enter(value, depth) and len(value) <= MOST:
                 self._contents.append((value, set(value)))
                 self.leaves[path] = frozenset(value)
+        elif isinstance(value, Iterator):
+            self.leaves[path] = _position(value)
         elif isinstance(value, list | tuple | dict | deque) or _is_plain(value):
             if self._enter(value, depth):
                 self._object(value, path, depth, outside)
@@ -224,10 +234,25 @@ def _parts(value: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is an object of the user, whose attributes are its state."""
-    known = isinstance(value, SimpleNamespace | threading.local)
-    plain = known or not _is_foreign(type(value).__module__)
-    return plain and not isinstance(value, nn.Module | type)
+    """
+    Whether a value is an object of the user, whose attributes are its state. A module is one that
+    is not registered: others have been entered.
+    """
+    known = isinstance(value, SimpleNamespace | threading.local | nn.Module)
+    return known or not (_is_foreign(type(value).__module__) or isinstance(value, type))
+
+
+def _position(iterator: Iterator[Any]) -> str:
+    """Text that changes when an iterator advances. An iterator of the user's has attributes."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return "ended" if frame is None else f"{frame.f_lasti} {frame.f_locals!r}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return repr(iterator.__reduce__())
+    except TypeError:
+        return ""
 
 
 def _is_foreign(module: str) -> bool:

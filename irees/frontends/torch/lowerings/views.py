@@ -104,6 +104,8 @@ def movedim(call: Call, x: Tensor, source: Any, target: Any) -> Tensor:
     """Moves dims to other positions; the others keep their order"""
     sources = [source] if isinstance(source, int) else source
     targets = [target] if isinstance(target, int) else target
+    if not x.rank:
+        return x
     order: list[int | None] = [None] * x.rank
     for s, d in zip(sources, targets):
         order[d % x.rank] = s % x.rank
