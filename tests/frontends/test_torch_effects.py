@@ -560,13 +560,21 @@ def assigned_twice(self, x):
     return self.a + 1
 
 
+def one_value(self, x):
+    y = self.a + x
+    self.a, self.b[:] = y, y
+    return self.a * 2 + self.b
+
+
 def given(self, x):
     y = self.a * 2
     self.a = x
     return y
 
 
-@pytest.mark.parametrize("step", [averaged, by_table, old_value, swapped, assigned_twice, given])
+@pytest.mark.parametrize(
+    "step", [averaged, by_table, old_value, swapped, assigned_twice, one_value, given]
+)
 def test_an_assigned_buffer_is_state(step):
     model, eager = Buffered(step), Buffered(step)
     program = irees.compile(model, (torch.ones(3),), target="reference")

@@ -52,6 +52,7 @@ def functional(exported: Any) -> Any:
     if not needs_functionalization(exported):
         return exported
     exported = with_views_shown(without_second_names(with_casts_shown(exported)))
+    exported = with_copies_apart(exported)
     if (private := without_private_writes(exported)) is not None:
         return private
     stateful = (*UNSAID, aten.embedding_renorm_.default)
@@ -98,6 +99,28 @@ def without_second_names(exported: Any) -> Any:
     signature = program._graph_signature
     signature.input_specs = [s for s in signature.input_specs if s.arg.name not in names]
     return program
+
+
+def with_copies_apart(exported: Any) -> Any:
+    """
+    Copies a value that is copied to several tensors, once for each but the first: PyTorch refuses
+    a program whose buffers have one new value.
+    """
+    copied: set[Node] = set()
+    copies = exported.graph.find_nodes(op="call_function", target=aten.copy_.default)
+    again = [node for node in copies if node.args[1] in copied or copied.add(node.args[1])]
+    if not again:
+        return exported
+    graph = torch.fx.Graph()
+    mapping: dict[Node, Node] = {}
+    for node in exported.graph.nodes:
+        mapping[node] = copy_of = graph.node_copy(node, mapping.__getitem__)
+        if node in again:
+            with graph.inserting_before(copy_of):
+                value = graph.call_function(aten.clone.default, (copy_of.args[1],))
+            value.meta.update(node.args[1].meta)
+            copy_of.args = (copy_of.args[0], value, *copy_of.args[2:])
+    return with_graph(exported, graph, {old.name: new.name for old, new in mapping.items()})
 
 
 def _overlapping(exported: Any) -> tuple[str, str] | None:
