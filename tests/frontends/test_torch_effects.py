@@ -430,6 +430,12 @@ def unregistered(self, x):
     return self.held[0](x)
 
 
+def unregistered_dropout(self, x):
+    y = self.held[0](x)
+    self.held[0].p = 1.0
+    return y * 1
+
+
 class Sums(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -462,6 +468,7 @@ STALE = {
     "first use": (list, first_use), "late parameter": (list, late_parameter),
     "deleted": (list, only_once), "warm-up": (list, after_some), "fourth": (list, at_fourth),
     "module in a list": (lambda: [Sums()], unregistered),
+    "layer in a list": (lambda: [torch.nn.Dropout(0.0)], unregistered_dropout),
     "number of a module": (lambda: (Calls(),), unregistered),
     "global module": (list, global_module), "global iterator": (list, global_iterator),
     "slot": (Slots, in_a_slot), "number in a slot": (Slots, counted_in_a_slot),
@@ -767,7 +774,7 @@ def test_a_number_that_is_a_place_in_a_buffer_is_refused():
     """Only the write depends on the number, and it is to a view of the buffer."""
 
     def step(self, x):
-        self.b[self.count] = x[0]
+        self.b[self.count % 3] = x[0]
         self.count += 1
         return x * 1
 
