@@ -13,10 +13,11 @@ that results depend on:
 |---|---|
 | changes a list or a dict that is an argument | rejected |
 | reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
-| reads an attribute and assigns a number that changes the trace | rejected |
+| reads an attribute and assigns a number that changes the trace, now or some calls later | rejected |
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
 | adds what depends on inputs to a list or a dict, and is then traced otherwise | rejected |
 | registers or deletes a buffer, replaces a parameter or a module, reads an iterator | rejected |
+| changes the sizes of an argument, a parameter or a buffer in place | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
 
