@@ -13,7 +13,7 @@ that results depend on:
 |---|---|
 | changes a list or a dict that is an argument | rejected |
 | reads an attribute and assigns a tensor that depends on inputs or on the old value | rejected |
-| reads an attribute and assigns a number that changes the trace, now or some calls later | rejected |
+| reads an attribute and assigns a number that changes this trace or a later one | rejected |
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
 | adds what depends on inputs to a list or a dict, and is then traced otherwise | rejected |
 | registers or deletes a buffer, replaces a parameter or a module, reads an iterator | rejected |
