@@ -823,6 +823,8 @@ MUTANTS = (
         "return self._restarts() if self.reduction else self.may_repeat()",
         "return True",
         ("filecheck/transforms/codegen/cpu/vectorize_structured_ops.windows.mlir",),
+    ),
+    Mutant(
         "A458",
         "a product of 64 squares has as many factors as it has",
         "irees/analysis/accesses/scalars.py",
