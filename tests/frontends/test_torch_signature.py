@@ -479,3 +479,15 @@ def test_bytes_that_are_returned_with_two_dtypes(target):
     for result, expected in zip(results, program(x.clone()), strict=True):
         assert result.dtype == expected.dtype
         assert torch.equal(result.view(torch.uint8), expected.view(torch.uint8))
+
+
+def test_a_gradient_of_a_call_of_a_pooling_is_a_program():
+    """Tensors inside of a transform have no memory of their own."""
+
+    def slope(x):
+        return torch.func.grad(lambda v: torch.nn.functional.avg_pool3d(v, 3, 2, 1).square().sum())(
+            x
+        )
+
+    x = torch.randn(1, 2, 7, 6, 5)
+    torch.testing.assert_close(torch.as_tensor(irees.compile(slope, (x,))(x)), slope(x))

@@ -30,6 +30,8 @@ from torch.utils._pytree import tree_map
 
 from irees.errors import UnsupportedError
 
+from .sharing import storage_of
+
 Place = tuple[nn.Module, str]
 
 
@@ -76,11 +78,11 @@ def _written(root: nn.Module, before: dict[str, tuple[Place, Any]], result: Any)
         _check(name, old, new)
     kept = [(name, tensor) for name, (_, tensor) in before.items() if name not in assigned]
     _check_memory(assigned, [*kept, *root.named_parameters(remove_duplicate=False)])
-    memory = {_memory(old) for old, _ in assigned.values()}
+    memory = {storage_of(old) for old, _ in assigned.values()}
 
     def apart(value: Any) -> Any:
         """A copy of what has the memory of a buffer that is written to."""
-        is_old = isinstance(value, torch.Tensor) and _memory(value) in memory
+        is_old = isinstance(value, torch.Tensor) and storage_of(value) in memory
         return value.clone() if is_old else value
 
     result = tree_map(apart, result)
@@ -96,16 +98,12 @@ def _check_memory(assigned: dict[str, tuple[Any, Any]], kept: list[tuple[str, An
     """Refuses a buffer whose memory is that of another tensor which does not change with it."""
     first: dict[int, str] = {}
     for name, (old, new) in assigned.items():
-        other = first.setdefault(_memory(old), name)
+        other = first.setdefault(storage_of(old), name)
         if assigned[other][0] is not old or assigned[other][1] is not new:
             raise _shared(name, other)
     for name, tensor in kept:
-        if isinstance(tensor, torch.Tensor) and (other := first.get(_memory(tensor))):
+        if isinstance(tensor, torch.Tensor) and (other := first.get(storage_of(tensor))):
             raise _shared(other, name)
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
 
 
 def _check(name: str, old: Any, new: Any) -> None:

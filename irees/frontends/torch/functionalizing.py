@@ -39,6 +39,7 @@ from .autocasting import with_casts_shown
 from .decomposing import UNSAID, full_table, mutates
 from .exporting import quiet, reason, user_line
 from .metas import recurrent_layers_kept
+from .sharing import storage_of
 
 aten = torch.ops.aten
 
@@ -129,7 +130,7 @@ def _overlapping(exported: Any) -> tuple[str, str] | None:
     stored = {**exported.constants, **exported.state_dict}
     for spec in exported.graph_signature.input_specs:
         if isinstance(tensor := stored.get(spec.target), torch.Tensor):
-            other = seen.setdefault(tensor.untyped_storage()._cdata, spec.target)
+            other = seen.setdefault(storage_of(tensor), spec.target)
             if other != spec.target:
                 return other, spec.target
     return None
@@ -232,8 +233,8 @@ def hides_a_view(node: Node) -> bool:
             results = target(*args, **kwargs)
     except Exception:  # an operator without a rule for fake tensors returns new memory
         return False
-    given = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
-    return any(t.untyped_storage()._cdata in given for t in _tensors(results))
+    given = {storage_of(t) for t in _tensors((args, kwargs))}
+    return any(storage_of(t) in given for t in _tensors(results))
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

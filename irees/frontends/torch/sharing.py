@@ -21,8 +21,11 @@ from .layouts import memory_order
 
 
 def storage_of(value: torch.Tensor) -> int:
-    """A key of the memory of a fake tensor."""
-    return value.untyped_storage()._cdata
+    """A key of the memory of a tensor; its own if it has none, as inside of `torch.func`."""
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:
+        return id(value)
 
 
 def keep_memory_apart(graph_module: GraphModule) -> None:
