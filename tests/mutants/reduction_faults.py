@@ -125,4 +125,12 @@ MUTANTS = (
         "__builtin_ia32_pmovsxbd512_mask",
         LANES_TESTS,
     ),
+    Mutant(
+        "A494",
+        "a tensor without memory, as inside of a transform, is asked for its memory",
+        "irees/frontends/torch/sharing.py",
+        "    except NotImplementedError:\n        return id(value)",
+        "    except ZeroDivisionError:\n        return id(value)",
+        ("tests/frontends/test_torch_signature.py",),
+    ),
 )
