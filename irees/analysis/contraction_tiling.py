@@ -501,11 +501,17 @@ def slices_of_panel(
 
 
 def strip_of(rows: int, block: int) -> int | None:
-    """Returns MC in whole blocks, about `CPU.mc` rows; None for few rows, or a dynamic number."""
+    """
+    Returns MC in whole blocks, about `CPU.mc` rows; None for few rows, or a dynamic number.
+
+    Strips that divide the rows are preferred: a shorter last strip would need code of its own.
+    """
     if rows <= 2 * CPU.mc:
         return None
     strips = -(-rows // CPU.mc)
-    return -(-rows // (strips * block)) * block
+    near = -(-rows // (strips * block))
+    equal = [n for n in range(near, near // 2, -1) if rows % (n * block) == 0]
+    return (equal[0] if equal else near) * block
 
 
 def strip_of_turns(rows: int, outer: Sequence[Known]) -> int | None:

@@ -38,6 +38,35 @@ func.func @image(%b: memref<?xbf16>, %p: memref<64xf32>, %o: memref<8xindex>, %b
   return
 }
 
+// Rows of an image are 20 columns apart, of which 16 are packed: they are runs of two vectors, so no
+// vector crosses the end of a row, and no offsets are stored.
+// CHECK-LABEL: func.func @runs
+// CHECK-NOT:     memref.store
+// CHECK:         vector.load %b[%{{.*}}] : memref<?xf32>, vector<8xf32>
+// CHECK-NEXT:    vector.store %{{.*}}, %p
+// CHECK-NOT:     scf.if
+// CHECK:         return
+func.func @runs(%b: memref<?xf32>, %p: memref<64xf32>, %o: memref<8xindex>, %base: index, %depth: index, %k: index, %i: index) {
+  %one = arith.constant 1 : index
+  %eight = arith.constant 8 : index
+  %sixteen = arith.constant 16 : index
+  %twenty = arith.constant 20 : index
+  %j = arith.muli %i, %eight : index
+  panel.pack_columns %b[%base] depth %depth from %k in [%depth] by [%twenty] columns from %j in [%sixteen, %sixteen] by [%twenty, %one] using %o into %p {vectors = 1 : i64, lanes = 8 : i64, group = 1 : i64} : memref<?xf32> using memref<8xindex> to memref<64xf32>
+  return
+}
+
+// The first column is not known to be that of a whole vector.
+// CHECK-LABEL: func.func @runs_from_anywhere
+// CHECK:         memref.store %{{.*}}, %o
+func.func @runs_from_anywhere(%b: memref<?xf32>, %p: memref<64xf32>, %o: memref<8xindex>, %base: index, %depth: index, %k: index, %j: index) {
+  %one = arith.constant 1 : index
+  %sixteen = arith.constant 16 : index
+  %twenty = arith.constant 20 : index
+  panel.pack_columns %b[%base] depth %depth from %k in [%depth] by [%twenty] columns from %j in [%sixteen, %sixteen] by [%twenty, %one] using %o into %p {vectors = 1 : i64, lanes = 8 : i64, group = 1 : i64} : memref<?xf32> using memref<8xindex> to memref<64xf32>
+  return
+}
+
 // The last panel is not full: its columns past the last one repeat that.
 // CHECK-LABEL: func.func @last_columns
 // CHECK:         %[[LAST:.*]] = arith.subi %n, %{{.*}} : index

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import irees
 from irees.analysis import contraction_tiling as decide
-from irees.analysis.contraction_tiling import slices_of_panel, strip_of_turns
+from irees.analysis.contraction_tiling import slices_of_panel, strip_of, strip_of_turns
 from irees.analysis.register_blocking import Blocking, choose_blocking
 from irees.frontends.mlir import import_mlir
 from irees.transforms.codegen.cpu.lower_contractions import LowerContractionsPass
@@ -48,6 +48,15 @@ def test_blocks_leave_registers_for_broadcasts_that_are_not_embedded(rows, colum
 )
 def test_panels_are_cut_to_what_the_l1_cache_holds(blocks, points, width, depth):
     assert slices_of_panel([[0], [1]], [blocks, points], width) == depth
+
+
+def test_strips_divide_the_rows_where_they_can():
+    """A shorter last strip has code of its own."""
+    assert strip_of(3136, 7) == 56
+    assert strip_of(784, 14) == 56
+    assert strip_of(196, 7) == 49
+    assert strip_of(131, 7) == 49  # a prime: three strips, the last one of 33 rows
+    assert strip_of(128, 7) is None
 
 
 def test_strips_of_turns():

@@ -187,7 +187,7 @@ class Nest:
             )  # fmt: skip
             return
 
-        def strip(start: Size, count: int, b: IndexBuilder) -> None:
+        def strip(start: Size, count: Size, b: IndexBuilder) -> None:
             rows = Rows(start, count, 0, 1)
             if plan.loops.outer_m:
                 rows = Rows(0, plan.size_m, start, count)
@@ -202,9 +202,11 @@ class Nest:
 
         size = plan.sizes[plan.loops.outer_m[0]] if plan.loops.outer_m else plan.size_m
         assert isinstance(size, int)
-        main = size // plan.tiling.mc * plan.tiling.mc
-        close, start, b = for_loop(at, 0, main, plan.tiling.mc)
-        strip(start, plan.tiling.mc, b)
+        step = plan.tiling.mc
+        # A last strip of fewer iterations is a trip of the loop; fewer rows have other blocks.
+        main = size if plan.loops.outer_m else size // step * step
+        close, start, b = for_loop(at, 0, main, step)
+        strip(start, step if main % step == 0 else b.minimum(step, b.sub(size, start)), b)
         close()
         if main < size:
             strip(main, size - main, at)

@@ -17,7 +17,7 @@ from irees.targets.cpu import CPU
 from irees.transforms.codegen.cpu.lower_contractions.panels import Columns, Panels
 from irees.transforms.codegen.cpu.lower_contractions.plan import Plan, Rows
 from irees.transforms.utils.lanes import lane_bytes
-from irees.transforms.utils.shapes import IndexBuilder, Size
+from irees.transforms.utils.shapes import IndexBuilder, Size, upper_bound
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def next_panel(
     if _depth(plan, depth) is None or _is_small(plan):
         return None
     turns = [rows.turns, *(plan.sizes[loop] for loop in plan.loops.outer_m[1:])]
-    counts = [size for size in (rows.count, *turns) if isinstance(size, int)]
+    # A last strip of fewer turns prefetches a part of its next panel.
+    counts = [n for size in (rows.count, *turns) if (n := upper_bound(size)) is not None]
     blocks = None
     if len(counts) == 1 + len(turns):
         blocks = -(-counts[0] // plan.tiling.mr) * prod(counts[1:])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
 from irees.analysis.contraction_tiling import suffix
+from irees.analysis.divisibility import IntegerDivisibility
 from irees.dialects.panel import PackColumnsOp, element_of
 from irees.dialects.sizes import Size, folded
 from irees.transforms.codegen.cpu.utils.register_transpose import transposed
@@ -45,15 +47,30 @@ class Loops:
     @property
     def is_uniform(self) -> bool:
         """Whether the loops step through B with a single stride."""
-        sizes, steps = (
-            [x if isinstance(x, int) else None for x in each] for each in (self.sizes, self.steps)
-        )
+        sizes, steps = self._known()
         return len(suffix(range(len(sizes)), (steps,), sizes)) == len(sizes)
 
     @property
     def is_contiguous(self) -> bool:
         """Whether adjacent iterations are adjacent in memory, everywhere."""
         return self.is_uniform and self.steps[-1] == 1
+
+    def in_runs(self, length: int) -> Loops | None:
+        """
+        Returns the loops over runs of `length` iterations that are adjacent in memory; None if
+        the iterations do not split into such runs.
+        """
+        sizes, steps = self._known()
+        adjacent = suffix(range(len(sizes)), (steps,), sizes)
+        run = [size for loop in adjacent if (size := sizes[loop]) is not None]
+        if steps[-1] != 1 or len(run) < len(adjacent) or prod(run) % length:
+            return None
+        rest = adjacent[0]
+        return Loops([*self.sizes[:rest], prod(run) // length], [*self.steps[:rest], length])
+
+    def _known(self) -> tuple[list[int | None], list[int | None]]:
+        known = [[x if isinstance(x, int) else None for x in e] for e in (self.sizes, self.steps)]
+        return known[0], known[1]
 
 
 @dataclass(frozen=True)
@@ -105,6 +122,23 @@ class Columns:
         uniform = self.k.is_contiguous and self.n.is_uniform
         return uniform and all(map(self.is_whole, range(self.vectors)))
 
+    def vector_offset(self, v: int, at: IndexBuilder) -> Size | None:
+        """
+        Returns the offset in B of vector `v`, or None unless its columns are contiguous for sure.
+
+        Columns that the innermost loops read in runs of whole vectors are, where the panel starts
+        at a whole vector.
+        """
+        lanes, column = self.lanes, self.column
+        if not self.is_whole(v):
+            return None
+        if self.n.is_contiguous:
+            return at.add(column, v * lanes)
+        runs = self.n.in_runs(lanes)
+        if runs is None or not _is_multiple(column, lanes):
+            return None
+        return runs.at(at.add(at.floordiv(column, lanes), v), at)
+
     def write_offsets(self, at: IndexBuilder) -> None:
         """Stores the offset of each column in B."""
         close, lane, b = for_loop(at, 0, self.vectors * self.lanes, 1)
@@ -143,17 +177,17 @@ def pack_columns(to: Columns, at: IndexBuilder) -> None:
         start = turn_columns(to, to.depth, at)
         if start == to.depth:
             return
-    simple = to.n.is_contiguous and to.valid is None
-    if not simple:
+    offsets = [to.vector_offset(v, at) for v in range(to.vectors)]
+    if None in offsets:
         to.write_offsets(at)
-    together = [None if simple else to.neighbours(v, at) for v in range(to.vectors)]
+    together = [to.neighbours(v, at) if o is None else None for v, o in enumerate(offsets)]
     close, k, b = for_loop(at, start, to.depth, 1)
     from_k = b.add(to.base, to.k.at(b.add(to.row, k), b))
     row = b.mul(k, to.vectors * lanes)
-    for v, condition in enumerate(together):
+    for v, (offset, condition) in enumerate(zip(offsets, together, strict=True)):
         place = b.value(b.add(row, v * lanes))
-        if simple:
-            _copy_vector(to, b.add(from_k, b.add(to.column, v * lanes)), place, b)
+        if offset is not None:
+            _copy_vector(to, b.add(from_k, offset), place, b)
         elif condition is None:
             _copy_lanes(to, from_k, v, place, b)
         else:
@@ -162,6 +196,12 @@ def pack_columns(to: Columns, at: IndexBuilder) -> None:
             _copy_lanes(to, from_k, v, place, no)
             end()
     close()
+
+
+def _is_multiple(size: Size, of: int) -> bool:
+    """Whether a size is known to be a multiple of `of`."""
+    divisor = size if isinstance(size, int) else IntegerDivisibility(wraps=False).of(size).sdiv
+    return divisor % of == 0
 
 
 def turn_columns(to: Columns, full: Size, at: IndexBuilder) -> Size:

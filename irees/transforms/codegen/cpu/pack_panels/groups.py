@@ -31,21 +31,20 @@ def pack_column_groups(to: Columns, at: IndexBuilder) -> None:
     panel[k, j, g] = B[row + 4k + g, column + j]; columns past the last valid one repeat it.
     """
     lanes, group = to.lanes, to.group
-    whole = [to.is_whole(v) for v in range(to.vectors)]
-    linear = [to.n.is_contiguous and each for each in whole]
+    offsets = [to.vector_offset(v, at) for v in range(to.vectors)]
     full = at.mul(at.floordiv(to.depth, group), group)
-    to.write_offsets(at)
+    if None in offsets or full != to.depth:
+        to.write_offsets(at)
     start: Size = 0
     if to.runs_along_k:
         start = turn_columns(to, full, at)
-    together = [None if runs else to.neighbours(v, at) for v, runs in enumerate(linear)]
+    together = [to.neighbours(v, at) if o is None else None for v, o in enumerate(offsets)]
     close, k, b = for_loop(at, start, full, group)
     places = [b.add(to.base, to.k.at(b.add(b.add(to.row, k), g), b)) for g in range(group)]
-    for v, condition in enumerate(together):
+    for v, (offset, condition) in enumerate(zip(offsets, together, strict=True)):
         place = b.add(b.mul(k, to.vectors * lanes), v * lanes * group)
-        column = b.add(to.column, v * lanes)
-        if linear[v]:
-            _join(to, [b.add(p, column) for p in places], place, b)
+        if offset is not None:
+            _join(to, [b.add(p, offset) for p in places], place, b)
         elif condition is None:
             _copy_groups(to, places, v, place, b)
         else:
