@@ -169,7 +169,7 @@ class Packing:
     in_place: bool
     """B is read in place; otherwise it is packed slice by slice."""
     a: bool
-    """A is packed: its rows conflict in the cache, or a dot product cannot read it in place."""
+    """A is packed: a dot product cannot read it in place."""
     streamed: bool
     """B is read once from memory, several whole rows at a time."""
 
@@ -330,7 +330,7 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
     Addresses of merged rows need a division, and each row of a block needs an address register.
     """
     rows, width = p.size(loops.m), p.size(loops.n)
-    choose = partial(
+    free = partial(
         choose_blocking, columns=_guess(width), lanes=loops.lanes, registers=p.registers,
         vectors=_vectors(p.columns, loops.lanes), embeds=p.embeds,
     )  # fmt: skip
@@ -338,7 +338,10 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
     def cycles(height: int, block: Blocking) -> float:
         return block_cycles(height, width or 0, loops.lanes, p.registers, block, embeds=p.embeds)
 
-    block, every_loop = choose(_guess(rows)), (*loops.outer_m, *loops.m)
+    def choose(height: Known) -> Blocking:
+        return in_cache_sets(p, loops, free(_guess(height)), height)
+
+    block, every_loop = choose(rows), (*loops.outer_m, *loops.m)
     turns, every = p.size(loops.outer_m), p.size(every_loop)
     in_panels = p.panel is not None or loops.vector_loop is not None
     if not (loops.outer_m and in_panels and p.dot is None and width and rows and turns and every):
@@ -351,6 +354,22 @@ def choose_rows(p: Problem, loops: Traversal) -> tuple[Blocking, Traversal, tupl
     if reason is not None:
         return block, loops, (separate, joined)
     return joint, replace(loops, m=every_loop, outer_m=()), (joined, separate)
+
+
+def in_cache_sets(p: Problem, loops: Traversal, block: Blocking, rows: Known) -> Blocking:
+    """
+    Returns the block with no more rows than the L1 cache holds, where they map to one of its sets.
+
+    That is so if the stride of rows is a multiple of a large power of two, or is not known.
+    """
+    stride = p.a[loops.m[-1]] if loops.m else 0
+    if stride == 0:
+        return block
+    apart = 0 if stride is None else stride * p.packed_bytes
+    most = CPU.l1_way_bytes // gcd(CPU.l1_way_bytes, apart) * CPU.l1_ways
+    if block.rows <= most:
+        return block
+    return replace(block, rows=most if rows is None else -(-rows // -(-rows // most)))
 
 
 def _no_join(p: Problem, loops: tuple[int, ...], block: Blocking, faster: bool) -> str | None:
@@ -384,20 +403,18 @@ def choose_tiling(p: Problem, loops: Traversal, block: Blocking) -> tuple[Tiling
     row = deep * p.packed_bytes
     whole_rows = mc is not None and not loops.outer_m and 0 < row <= CPU.whole_row_bytes
     copied = _copies_groups(p, loops, deep)
-    collides = _collides(p, loops, block)
     if whole_rows:
         kc: int | None = deep
     else:
         kc = min(most, -(-deep // p.group) * p.group) if deep else most
     if loops.in_place and not copied:
-        kc = _slice_in_place(p, loops, block, mc, collides, whole_rows)
+        kc = _slice_in_place(p, loops, block, mc, whole_rows)
     streamed = _streams(p, loops, deep)
     if streamed:
-        kc, collides = CPU.streams, False
-    packs_a = (collides or copied) and kc is not None
+        kc = CPU.streams
     return (
         Tiling(block.rows, block.vectors, kc, mc),
-        Packing(p.panel, loops.in_place, packs_a, streamed),
+        Packing(p.panel, loops.in_place, copied and kc is not None, streamed),
     )
 
 
@@ -431,17 +448,6 @@ def _copies_groups(p: Problem, loops: Traversal, deep: int) -> bool:
     return ungrouped or (p.dot.biased and movable)
 
 
-def _collides(p: Problem, loops: Traversal, block: Blocking) -> bool:
-    """Whether the rows of a block map to few cache sets and can be packed."""
-    if len(loops.k) != 1 or loops.outer_m or p.limit(loops.m) is None:
-        return False
-    if suffix(loops.m, (p.a,), p.sizes) != loops.m:
-        return False
-    stride = p.a[loops.m[-1]] if loops.m else 0
-    apart = 0 if stride is None else stride * p.packed_bytes
-    return p.a[_innermost(loops)] == 1 and crowds(apart, block.rows)
-
-
 def _innermost(loops: Traversal) -> int:
     return loops.k[-1][-1]
 
@@ -451,7 +457,6 @@ def _slice_in_place(
     loops: Traversal,
     block: Blocking,
     mc: int | None,
-    collides: bool,
     whole_rows: bool,
 ) -> int | None:
     """
@@ -469,9 +474,7 @@ def _slice_in_place(
         large = evicts or (several and deep > 2 * most)
     else:
         large = deep > most and not whole_rows
-    if deep < most or not (collides or large):
-        return None
-    return most if large or rows < 0 else deep
+    return most if large and deep >= most else None
 
 
 def _streams(p: Problem, loops: Traversal, deep: int) -> bool:
@@ -521,9 +524,3 @@ def strip_of_turns(rows: int, outer: Sequence[Known]) -> int | None:
         return None
     turns = max(1, round(CPU.mc * known[1] / prod(known)))
     return turns if turns < known[1] else None
-
-
-def crowds(apart: int, rows: int) -> bool:
-    """Whether rows at this stride in bytes (0 if dynamic) map to few sets of the L1 cache."""
-    places = CPU.l1_way_bytes // gcd(CPU.l1_way_bytes, apart)
-    return rows / places > CPU.most_rows_per_set

@@ -73,8 +73,9 @@ class CpuCosts:
     l1_way_bytes: int = cost(4096, "bytes", "x86: 64 sets of 64-byte lines")
     """Size of one way of the L1 cache: addresses that are congruent modulo it map to one set."""
 
-    most_rows_per_set: int = cost(4, "cache lines", "guess")
-    """Rows of A that may map to one 8-way L1 set before A is packed; B and C need the rest."""
+    l1_ways: int = cost(8, "cache lines", "x86: the ways of an L1 cache of 32 KiB")
+    """Maximum rows of a block if all of them map to one set of the L1 cache: their lines are read
+    for as many steps of K as a line has elements."""
 
     whole_row_bytes: int = cost(3 << 10, "bytes", "guess")
     """Maximum bytes of a row of A for a block of rows to stay in the L1 cache over all of K."""

@@ -39,19 +39,23 @@ def panels(m: int, n: int, k: int, width: int = 64) -> Problem:
     ("problem", "mr", "vectors", "kc", "mc", "packs_a", "in_place"),
     [
         (matmul(64, 64, 64), 6, 4, 64, None, False, False),
-        (matmul(1024, 1024, 1024), 9, 3, 512, 72, True, False),
+        (matmul(1024, 1024, 1000), 9, 3, 512, 72, False, False),
+        # Rows of 4 KiB map to the same cache set, which holds eight.
+        (matmul(1024, 1024, 1024), 8, 3, 512, 64, False, False),
+        (matmul(1024, 16, 1024), 8, 1, 512, 64, False, False),
+        (matmul(20, 40, 1024), 7, 3, 512, None, False, False),
+        (matmul(1024, 40, 512), 9, 3, 512, 72, False, False),
         # Four rows or fewer read B where it is; from 128 KiB on, in streams of four rows of it.
         (matmul(1, 4096, 4096), 1, 4, 4, None, False, True),
         (matmul(1, 64, 64), 1, 4, None, None, False, True),
-        # Rows of 4 KiB map to the same cache set.
-        (panels(256, 1024, 1024), 7, 4, 512, 70, True, True),
+        (panels(256, 1024, 1024), 7, 4, 512, 70, False, True),
         (panels(256, 1024, 1000), 7, 4, 512, 70, False, True),
         # AVX2: a register holds each broadcast.
         (matmul(64, 64, 64, vector_bytes=32, registers=16), 6, 2, 64, None, False, False),
         # Strides that are not known count as colliding. f64 has half as many steps in a slice.
-        (matmul(64, 64, 2048, element_bytes=8), 6, 4, 256, None, True, False),
+        (matmul(64, 64, 2048, element_bytes=8), 6, 4, 256, None, False, False),
         (matmul(None, 64, 64), 7, 4, 64, None, False, False),
-        (matmul(64, 64, None), 6, 4, 512, None, True, False),
+        (matmul(64, 64, None), 6, 4, 512, None, False, False),
     ],
 )
 def test_blocks_slices_and_packing(problem, mr, vectors, kc, mc, packs_a, in_place):

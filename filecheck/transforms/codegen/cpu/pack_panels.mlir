@@ -126,21 +126,6 @@ func.func @along_k(%b: memref<?xf32>, %p: memref<160xf32>, %o: memref<8xindex>, 
   return
 }
 
-// Rows of A keep their order, each 80 elements after the one before.
-// CHECK-LABEL: func.func @rows
-// CHECK:         arith.constant 80 : index
-// CHECK:         vector.load %a[%{{.*}}] : memref<?xf32>, vector<8xf32>
-// CHECK:         vector.store %{{.*}}, %p
-// CHECK:         memref.load %a
-// CHECK:         memref.store %{{.*}}, %p
-func.func @rows(%a: memref<?xf32>, %p: memref<640xf32>, %base: index, %depth: index) {
-  %one = arith.constant 1 : index
-  %rows = arith.constant 8 : index
-  %across = arith.constant 1024 : index
-  panel.pack_rows %a[%base] rows %rows by %across depth %depth by %one into %p {pitch = 80 : i64, lanes = 8 : i64, group = 1 : i64} : memref<?xf32> to memref<640xf32>
-  return
-}
-
 // 128 is added to signed i8, and rows are padded to whole groups.
 // CHECK-LABEL: func.func @biased_rows
 // CHECK:         arith.xori %{{.*}}, %{{.*}} : vector<64xi8>

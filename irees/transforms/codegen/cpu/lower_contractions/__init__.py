@@ -18,7 +18,7 @@ B is the operand that is stored in panels already, else the one whose columns ar
 The micro-kernel holds MR x NR of C in registers while it streams through a panel. Later passes
 lower both ops: `irees-pack-panels` and `irees-lower-micro-kernels`.
 
-If rows of A map to a few cache sets, A is packed as well, once per k0. If
+If rows of A map to one cache set, a block has no more rows than the set holds lines. If
 `irees-pack-constant-operands` has laid out B in panels, or `irees-propagate-blocked-layouts` in
 blocks of one vector's width, the kernel reads B in place, with all of K in one slice unless A or a
 panel exceeds the cache, and prefetches the next panel (`prefetch.py`). If K is a single slice and C

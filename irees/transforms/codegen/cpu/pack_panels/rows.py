@@ -61,28 +61,6 @@ class Rows:
 
 
 def pack_rows(a: Rows, at: IndexBuilder) -> None:
-    """panel[i, k] = A[i, k] for some rows and one slice of K, vector by vector"""
-    op, lanes = a.op, a.vector_lanes
-    kind = vector_of(element_of(op.source), lanes)
-    close_rows, i, row = for_loop(at, 0, a.rows, 1)
-    source = row.add(a.base, row.mul(i, a.across))
-    target = row.mul(i, a.pitch)
-    main = row.mul(row.floordiv(a.depth, lanes), lanes)
-    close, k, inner = for_loop(row, 0, main, lanes)
-    read = vector.LoadOp(op.source, [inner.value(inner.add(source, k))], kind)
-    value = a.widened(inner.insert(read).results[0], inner)
-    inner.insert(vector.StoreOp(value, op.panel, [inner.value(inner.add(target, k))]))
-    close()
-    if not (isinstance(main, int) and main == a.depth):
-        close, k, inner = for_loop(row, main, a.depth, 1)
-        load = memref.LoadOp.get(op.source, [inner.value(inner.add(source, k))])
-        value = a.widened(inner.insert(load).results[0], inner)
-        inner.insert(memref.StoreOp.get(value, op.panel, [inner.value(inner.add(target, k))]))
-        close()
-    close_rows()
-
-
-def pack_row_groups(a: Rows, at: IndexBuilder) -> None:
     """panel[i, k] = A[i, k] for some rows, with the bias if any, padded to a whole group of K"""
     op = a.op
     main: Size = 0
