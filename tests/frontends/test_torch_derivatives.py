@@ -124,3 +124,19 @@ def test_a_determinant_has_the_factors_that_its_gradient_needs(name, transposed)
     x = x.t() if transposed else x
     program = irees.compile(lambda y: tuple(function(y)), (x,), target="reference")
     torch.testing.assert_close(program(x), tuple(function(x)))
+
+
+def test_a_backward_pass_to_a_parameter_is_named():
+    layer = torch.nn.Linear(3, 3)
+
+    class Stepped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            self.layer(x).sum().backward()
+            return self.layer.weight.grad
+
+    with pytest.raises(UnsupportedError, match=r"calls backward\(\).*torch.autograd.grad"):
+        irees.compile(Stepped(), (torch.ones(2, 3),), target="reference")

@@ -175,3 +175,25 @@ def test_a_buffer_of_two_names_is_one_state():
     for _ in range(2):
         torch.testing.assert_close(program(x), module(x))
     assert list(program.state) == ["first.count"]
+
+
+def test_a_region_with_gradients_and_a_write():
+    """PyTorch cannot functionalize a program whose results need gradients."""
+
+    class Trained(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            with torch.enable_grad():
+                loss = (self.weight * x).pow(2).sum()
+                (slope,) = torch.autograd.grad(loss, self.weight)
+            with torch.no_grad():
+                self.weight.sub_(0.1 * slope)
+            return loss
+
+    model, other, x = Trained(), Trained(), torch.randn(3)
+    program = irees.compile(model, (x,), target="reference")
+    for _ in range(3):
+        torch.testing.assert_close(program(x), other(x).detach())

@@ -18,6 +18,7 @@ from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from mutant import Mutant
 from reduction_faults import MUTANTS as REDUCTION_MUTANTS
+from state_faults import MUTANTS as STATE_MUTANTS
 
 RAISED_COPIES = "filecheck/transforms/input/raise_buffers.mlir"
 UNUSED = "irees/transforms/utils/unused_results.py"
@@ -1719,6 +1720,7 @@ MUTANTS = (
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
     *REDUCTION_MUTANTS,
+    *STATE_MUTANTS,
     *DEVICE_MUTANTS,
     Mutant(
         "A195",
@@ -1975,8 +1977,8 @@ MUTANTS = (
         "A311",
         "operands of a composite operator are not cast in a region of autocast",
         "irees/frontends/torch/functionalizing.py",
-        "without_second_names(with_casts_shown(exported))",
-        "without_second_names(exported)",
+        "without_gradients(with_casts_shown(exported))",
+        "without_gradients(exported)",
         ("tests/frontends/test_torch_autocast.py",),
     ),
     Mutant(

@@ -17,6 +17,7 @@ that results depend on:
 | changes an object, a class, a closure or a global, and is then traced otherwise | rejected |
 | adds what depends on inputs to a list or a dict, and is then traced otherwise | rejected |
 | registers or deletes a buffer, replaces a parameter or a module, reads an iterator | rejected |
+| registers or removes hooks, sets attributes of tensors, and is then traced otherwise | rejected |
 | changes the sizes of an argument, a parameter or a buffer in place | rejected |
 | assigns a result for inspection, or a constant that it creates on first use | accepted |
 """
@@ -38,6 +39,7 @@ from torch.utils._pytree import tree_map
 from irees.errors import UnsupportedError
 
 from .decomposing import mutates
+from .module_state import HeldTensors, attributes_traced
 from .python_state import MOST, PythonState, differ
 
 Attribute = tuple[str, str]
@@ -87,7 +89,8 @@ class Effects:
         """Names of modules that the call replaced or deleted, or that it added to the others."""
         self.arrays: list[Attribute] = []
         """Arrays of NumPy that the call wrote to; they have their old values again."""
-        self.before = self.after = PythonState(root)
+        self._held = HeldTensors(root)
+        self.before = self.after = PythonState(root, self._held)
         self._tables = [(table, dict(table)) for table in _registrations(root)]
         self._modules = _modules(root)
         self._new_modules: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -102,8 +105,9 @@ class Effects:
         }
 
     def _begin(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
+        self._held.begin(self.root)
         self._before = self._state()
-        self._held = {(n, name) for n, m in self.root.named_modules() for name in vars(m)}
+        self._names = {(n, name) for n, m in self.root.named_modules() for name in vars(m)}
         self._parameters = dict(self.root.named_parameters())
         self._arrays = [(place, array, array.copy()) for place, array in self._numpy_arrays()]
         self._given = dict(_leaves((args, kwargs), ""))
@@ -122,7 +126,7 @@ class Effects:
             pair = self._before.get(place, _MISSING), new.get(place, _MISSING)
             if differ(*pair) and (pair[1] is not _MISSING or "[" not in place[1]):
                 self.attributes[place] = pair
-        self.after = PythonState(self.root)
+        self.after = PythonState(self.root, self._held)
         for place, array, old in self._arrays:
             if array.tobytes() != old.tobytes():
                 array[...] = old
@@ -181,7 +185,7 @@ class Effects:
         return {
             place: new
             for place, (old, new) in self.attributes.items()
-            if old is _MISSING and "[" in place[1] and (place[0], _name(place)) in self._held
+            if old is _MISSING and "[" in place[1] and (place[0], _name(place)) in self._names
         }
 
     def iterators(self) -> list[Attribute]:
@@ -211,13 +215,13 @@ class Effects:
         """The Python objects and modules as the call left them."""
         old = [(table, dict(table)) for table, _ in self._new_modules]
         _put_back(self._new_modules)
-        self.after.restore(_real)
-        try:
-            yield
-        finally:
-            _put_back(old)
-            _put_back((t, before) for t, before in self._tables if _moved(t, before))
-            self.before.restore()
+        with objects_kept(self.root):
+            self.after.restore(_real)
+            try:
+                yield
+            finally:
+                _put_back(old)
+                _put_back((t, before) for t, before in self._tables if _moved(t, before))
 
 
 def _argument(path: str) -> str:
@@ -529,10 +533,11 @@ def _put(attributes: dict[str, Any], name: str, value: Any) -> None:
 @contextmanager
 def objects_kept(root: nn.Module) -> Iterator[None]:
     """Puts attributes and other objects back: PyTorch leaves those that an export creates."""
-    state = PythonState(root)
+    state = PythonState(root, HeldTensors(root))
     before = [(vars(module), dict(vars(module))) for module in root.modules()]
     try:
-        yield
+        with attributes_traced(root):
+            yield
     finally:
         for attributes, old in before:
             for name in (attributes.keys() | old.keys()) - _STANDARD:

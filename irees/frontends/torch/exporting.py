@@ -456,9 +456,13 @@ _NO_DATA = "its data is not allocated yet"
 _PACKED = "__obj_flatten__"
 """The method that PyTorch misses in the packed weights of its quantized modules."""
 
+_CALLS_BACKWARD = "Cannot backprop through mirrored meta"
+"""PyTorch's words for a call of `backward` in a trace."""
+
 _BACKWARD = (
     "found a fake tensor in the exported program constant's list",
     "does not require grad and does not have a grad_fn",
+    "One of the differentiated Tensors does not require grad",
 )
 """
 PyTorch's words for a trace above autograd of `torch.autograd.grad`, or of `vmap` over a dim that is
@@ -470,6 +474,8 @@ def reason(error: BaseException) -> str:
     """The first non-empty line of an error message; the violated constraint if it names one."""
     if _PACKED in str(error):
         return "the program has packed weights of a quantized module"
+    if _CALLS_BACKWARD in str(error):
+        return "the program calls backward()"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith(_VIOLATED):
         lines = [line.removeprefix("- ") for line in lines if line.startswith("- ")] or lines
@@ -481,6 +487,8 @@ _CHECKED = "with Dim.AUTO in dynamic_shapes, each call checks its sizes instead"
 
 
 _HINTS = {
+    _CALLS_BACKWARD: "use torch.func.grad or torch.autograd.grad, which return the gradients, or "
+    "torch.compile(backend='irees')",
     _PACKED: "leave the module unquantized, or use torch.compile(backend='irees')",
     ".numpy() is not supported": "use PyTorch's functions instead of NumPy's, or "
     "torch.compile(backend='irees')",

@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import operator
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import torch
@@ -52,7 +52,8 @@ def functional(exported: Any) -> Any:
     """
     if not needs_functionalization(exported):
         return exported
-    exported = with_views_shown(without_second_names(with_casts_shown(exported)))
+    exported = without_gradients(with_casts_shown(exported))
+    exported = with_views_shown(without_second_names(exported))
     exported = with_copies_apart(exported)
     if (private := without_private_writes(exported)) is not None:
         return private
@@ -73,6 +74,31 @@ def functional(exported: Any) -> Any:
                 location=user_line(error),
                 hint='use torch.compile(backend="irees"), which runs parts that fail in PyTorch',
             ) from error
+
+
+def without_gradients(exported: Any) -> Any:
+    """
+    Turns gradients off in the regions of a program that turn them on: PyTorch fails when it
+    functionalizes results that need gradients. Those that the program computes are operators.
+    """
+    if not any(_graph_nodes(exported.graph_module, _turns_gradients_on)):
+        return exported
+    program = copy.copy(exported)
+    program._graph_module = copy.deepcopy(exported.graph_module)
+    for node in _graph_nodes(program._graph_module, _turns_gradients_on):
+        node.update_arg(0, False)
+    return program
+
+
+def _turns_gradients_on(node: Node) -> bool:
+    return str(node.target) == "wrap_with_set_grad_enabled" and bool(node.args[0])
+
+
+def _graph_nodes(module: GraphModule, holds: Callable[[Node], bool]) -> Iterator[Node]:
+    """The nodes of all graphs of a program for which a predicate holds."""
+    for part in module.modules():
+        if isinstance(part, GraphModule):
+            yield from filter(holds, part.graph.nodes)
 
 
 def without_second_names(exported: Any) -> Any:

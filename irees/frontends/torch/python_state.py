@@ -1,9 +1,9 @@
 """
 The Python state that a program can reach besides its modules' attributes.
 
-The state is held by plain objects and deques in attributes, by class attributes, and by closures,
-globals and defaults of the functions that the modules run, `threading.local` and `ContextVar`
-included. `torch.export` neither records a change of it nor
+The state is held by plain objects and deques in attributes, by attributes of tensors, by hooks, by
+class attributes, and by closures, globals and defaults of the functions that the modules run,
+`threading.local` and `ContextVar` included. `torch.export` neither records a change of it nor
 undoes it, so that a fake tensor may stay in an object of the user.
 
     before = PythonState(module)
@@ -36,6 +36,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from .module_state import HeldTensors, attributes_of, put_hooks, tensors_of, user_hooks
+
 MOST = 1000
 """Maximum elements of a container that is looked at: a vocabulary is not."""
 DEEPEST = 8
@@ -62,18 +64,24 @@ def differ(old: Any, new: Any) -> bool:
 class PythonState:
     """A snapshot: the leaves by path, and what it takes to put them back."""
 
-    def __init__(self, root: nn.Module) -> None:
+    def __init__(self, root: nn.Module, held: HeldTensors) -> None:
         self.leaves: dict[str, Any] = {}
         self._contents: list[tuple[Any, Any]] = []
         self._slots: list[tuple[Callable[[Any], None], Any]] = []
         self._seen = {id(module) for module in root.modules()}
         for name, module in root.named_modules():
             prefix = ".".join(filter(None, ("self", name)))
+            self._module_hooks(module, prefix)
             for attribute, value in vars(module).items():
-                if attribute not in _STANDARD and not isinstance(value, LEAF):
+                if isinstance(value, torch.Tensor):
+                    self._attributes(value, f"{prefix}.{attribute}")
+                elif attribute not in _STANDARD and not isinstance(value, LEAF):
                     # PyTorch puts a copy of a container there after an export.
                     self._slots.append((partial(vars(module).__setitem__, attribute), value))
                     self._visit(value, f"{prefix}.{attribute}", 0, outside=False)
+        for path, tensor in tensors_of(root).items():
+            if path in held.real:
+                self._held_tensor(tensor, path, held)
         for kind in dict.fromkeys(type(module) for module in root.modules()):
             self._class(kind)
 
@@ -101,6 +109,34 @@ class PythonState:
                 (container.extend if isinstance(container, list | deque) else container.update)(new)
         for write, value in self._slots:
             write(given(value))
+
+    def _module_hooks(self, module: nn.Module, prefix: str) -> None:
+        hooks = user_hooks(module)
+        for name, table in hooks.items():
+            if name.endswith("_hooks"):
+                self.leaves[f"{prefix}.{name}"] = tuple(table)
+        self._slots.append((partial(put_hooks, module), hooks))
+
+    def _held_tensor(self, tensor: torch.Tensor, path: str, held: HeldTensors) -> None:
+        """A parameter or a buffer, or the tensor of a trace in the place of one."""
+        real = held.real[path]
+        self._attributes(real, path, held.attributes(path, tensor))
+        if tensor.is_leaf and real.is_leaf:
+            for name, value in (
+                ("requires_grad", tensor.requires_grad),
+                ("grad", held.gradient(path, tensor)),
+            ):
+                self._slot(partial(_assign, real, name), value, f"{path}.{name}")
+
+    def _attributes(
+        self, tensor: torch.Tensor, path: str, values: dict[str, Any] | None = None
+    ) -> None:
+        """The attributes that the user has set on a tensor."""
+        values = attributes_of(tensor) if values is None else values
+        if type(tensor) in (torch.Tensor, nn.Parameter, nn.Buffer):
+            self._contents.append((vars(tensor), dict(values)))
+        for name, value in values.items():
+            self._visit(value, f"{path}.{name}", 0, outside=True)
 
     def _class(self, kind: type) -> None:
         for cls in kind.__mro__:
@@ -174,6 +210,7 @@ class PythonState:
             if outside:
                 self.leaves[path] = value
         elif isinstance(function := _function_of(value), FunctionType):
+            self.leaves[path] = function.__code__
             self._function(function, depth + 1)
         elif isinstance(value, type):
             if not _is_foreign(value.__module__) and self._enter(value, depth):

@@ -1,0 +1,171 @@
+"""Hooks, and what is attached to tensors: later calls that need it are refused, others are right."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
+
+import irees  # noqa: E402
+from irees.errors import UnsupportedError  # noqa: E402
+
+ONE = torch.ones(3)
+
+
+class Layer(torch.nn.Module):
+    """A module with a parameter, a buffer and a tensor, which `step` reads and changes."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.linear, self.plain, self.step = torch.nn.Linear(3, 3), torch.ones(3), step
+        self.register_buffer("buffer", torch.ones(3))
+        self.handle = self.linear.register_forward_hook(lambda module, args, result: result * 3)
+
+    def forward(self, x):
+        return self.step(self, x)
+
+
+def doubled(module, args, result):
+    return result * 2
+
+
+def hooked(self, x):
+    self.linear.register_forward_hook(doubled)
+    return self.linear(x)
+
+
+def prepared(self, x):
+    result = self.linear(x)
+    self.linear.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    return result
+
+
+def unhooked(self, x):
+    result = self.linear(x)
+    self.handle.remove()
+    return result
+
+
+def frozen(self, x):
+    weight = self.linear.weight
+    result = x * (2 if weight.requires_grad else 1)
+    weight.requires_grad_(False)
+    return result
+
+
+def graded(self, x):
+    weight = self.linear.weight
+    result = x if weight.grad is None else x + weight.grad.sum()
+    weight.grad = torch.ones(3, 3)
+    return result
+
+
+def counted(self, x):
+    count = getattr(self.linear.weight, "count", 0)
+    self.linear.weight.count = count + 1
+    return x + count
+
+
+def summed(self, x):
+    result = x + getattr(self.buffer, "total", 0)
+    self.buffer.total = x * 2
+    return result
+
+
+def attached(self, x):
+    result = x + getattr(self.plain, "total", 0)
+    self.plain.total = x * 2
+    return result
+
+
+def other_forward(self, x):
+    result = self.linear(x)
+    self.linear.forward = lambda y: y * 2
+    return result
+
+
+@pytest.mark.parametrize(
+    ("step", "place"),
+    [
+        (hooked, "linear._forward_hooks"),
+        (prepared, "linear._forward_pre_hooks"),
+        (unhooked, "linear._forward_hooks"),
+        (frozen, "linear.weight.requires_grad"),
+        (graded, "linear.weight.grad"),
+        (counted, "linear.weight.count"),
+        (summed, "buffer.total"),
+        (attached, "plain.total"),
+        (other_forward, "linear.forward"),
+    ],
+)
+def test_what_is_attached_and_read_later_is_refused(step, place):
+    layer = Layer(step)
+    with pytest.raises(UnsupportedError, match=f"self.{place} and assigns it"):
+        irees.compile(layer, (ONE,), target="reference")
+    assert list(layer.linear._forward_hooks) == [layer.handle.id]
+    assert not layer.linear._forward_pre_hooks
+    assert layer.linear.weight.requires_grad
+    assert layer.linear.weight.grad is None
+    assert not vars(layer.linear.weight)
+    assert not vars(layer.buffer)
+    assert not vars(layer.plain)
+    assert "forward" not in vars(layer.linear)
+
+
+def hooked_for_a_call(self, x):
+    handle = self.linear.register_forward_hook(doubled)
+    result = self.linear(x)
+    handle.remove()
+    return result
+
+
+def frozen_first(self, x):
+    self.requires_grad_(False)
+    return self.linear(x)
+
+
+def noted(self, x):
+    self.linear.weight.last = x.detach()
+    self.buffer.seen = True
+    return self.linear(x)
+
+
+def hooked_to_look(self, x):
+    result = self.linear(x)
+    self.linear.register_forward_hook(lambda module, args, result: None)
+    return result
+
+
+def hooked_once(self, x):
+    if not hasattr(self.linear.weight, "is_hooked"):
+        self.linear.register_forward_hook(doubled)
+        self.linear.weight.is_hooked = True
+    return self.linear(x)
+
+
+@pytest.mark.parametrize(
+    "step", [hooked_for_a_call, frozen_first, noted, hooked_to_look, hooked_once]
+)
+def test_what_changes_no_later_call_is_compiled(step):
+    layer = Layer(step)
+    program = irees.compile(layer, (ONE,), target="reference")
+    for x in (ONE, ONE * 2):
+        torch.testing.assert_close(program(x), layer(x))
+
+
+def scaled(self, x):
+    weight, buffer = self.linear.weight, self.buffer
+    return self.linear(x) * weight.scale * getattr(buffer, "scale", -1) * self.plain.scale[0]
+
+
+def scaled_gradient(self, x):
+    return torch.func.grad(lambda y: scaled(self, y).sum())(x)
+
+
+@pytest.mark.parametrize("step", [scaled, scaled_gradient])
+def test_attributes_of_parameters_and_buffers_are_read(step):
+    """A trace has other tensors in their place."""
+    layer = Layer(step)
+    layer.linear.weight.scale, layer.buffer.scale, layer.plain.scale = 2.0, 3.0, [5.0]
+    program = irees.compile(layer, (ONE,), target="reference")
+    torch.testing.assert_close(program(ONE), layer(ONE))

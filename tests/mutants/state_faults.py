@@ -1,0 +1,78 @@
+"""The faults of programs of PyTorch that keep state, and of what users do with a compiled one."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+TORCH = "irees/frontends/torch"
+STATE_TESTS = ("tests/frontends/test_torch_module_state.py",)
+
+MUTANTS = (
+    Mutant(
+        "A500",
+        "hooks that a call registers are not looked at",
+        f"{TORCH}/python_state.py",
+        'self.leaves[f"{prefix}.{name}"] = tuple(table)',
+        "pass",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A501",
+        "a hook that a call registers stays in the user's module",
+        f"{TORCH}/module_state.py",
+        "table.update({**old, **others})",
+        "table.update({**now[name], **others})",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A502",
+        "parameters of a trace lack the attributes that the user has set",
+        f"{TORCH}/module_state.py",
+        "vars(tensor).update({**new, **vars(tensor)})",
+        "pass",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A503",
+        "attributes that a trace's tensors have of their own are the user's",
+        f"{TORCH}/module_state.py",
+        "for name, value in vars(tensor).items() if name not in own}",
+        "for name, value in vars(tensor).items()}",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A504",
+        "a function that replaces another is not looked at",
+        f"{TORCH}/python_state.py",
+        "            self.leaves[path] = function.__code__\n",
+        "",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A505",
+        "requires_grad of parameters is not looked at",
+        f"{TORCH}/python_state.py",
+        '                ("requires_grad", tensor.requires_grad),\n',
+        "",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A506",
+        "attributes that a second trace has put into a module stay there",
+        f"{TORCH}/effects.py",
+        "        with objects_kept(self.root):\n            self.after",
+        "        if True:\n            self.after",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A507",
+        "regions that turn gradients on are not functionalized",
+        f"{TORCH}/functionalizing.py",
+        "    exported = without_gradients(with_casts_shown(exported))\n",
+        "    exported = with_casts_shown(exported)\n",
+        (
+            "tests/frontends/test_torch_functionalizing.py"
+            "::test_a_region_with_gradients_and_a_write",
+        ),
+    ),
+)
