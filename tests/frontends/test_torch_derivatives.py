@@ -140,3 +140,39 @@ def test_a_backward_pass_to_a_parameter_is_named():
 
     with pytest.raises(UnsupportedError, match=r"calls backward\(\).*torch.autograd.grad"):
         irees.compile(Stepped(), (torch.ones(2, 3),), target="reference")
+
+
+def added(self, x):
+    self.buffer.add_(self.layer(x).sum(0))
+
+
+def assigned(self, x):
+    self.buffer = self.layer(x).sum(0)
+
+
+def scaled(self, x):
+    x.mul_(self.layer.weight[0])
+
+
+@pytest.mark.parametrize("write", [added, assigned, scaled])
+def test_what_is_written_may_depend_on_parameters(write):
+    """PyTorch counts a written tensor that needs gradients twice."""
+
+    class Written(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+            self.register_buffer("buffer", torch.zeros(3))
+
+        def forward(self, x):
+            write(self, x)
+            return grad(lambda y: self.layer(y).pow(2).sum())(x), self.buffer * 1
+
+    model = Written()
+    program, twin = irees.compile(model, (torch.ones(2, 3),), target="reference"), model
+    for _ in range(2):
+        x = torch.randn(2, 3)
+        given = x.clone()
+        with torch.no_grad():
+            torch.testing.assert_close(program(x), twin(given))
+        torch.testing.assert_close(x, given)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 import irees  # noqa: E402
 from irees.errors import UnsupportedError  # noqa: E402
+from irees.frontends.torch.derivatives import export_derivatives  # noqa: E402
+from irees.frontends.torch.effects import Effects, objects_kept  # noqa: E402
+from irees.frontends.torch.module_state import HeldTensors  # noqa: E402
+from irees.frontends.torch.python_state import PythonState  # noqa: E402
 
 ONE = torch.ones(3)
 
@@ -169,3 +175,62 @@ def test_attributes_of_parameters_and_buffers_are_read(step):
     layer.linear.weight.scale, layer.buffer.scale, layer.plain.scale = 2.0, 3.0, [5.0]
     program = irees.compile(layer, (ONE,), target="reference")
     torch.testing.assert_close(program(ONE), layer(ONE))
+
+
+@functools.cache
+def ramp(size):
+    return torch.arange(float(size))
+
+
+class Cached(torch.nn.Module):
+    @functools.lru_cache(maxsize=2)  # noqa: B019
+    def ramp(self, size):
+        return torch.arange(float(size))
+
+    def __init__(self):
+        super().__init__()
+        self.own = functools.lru_cache(lambda size: torch.arange(float(size)))
+
+    def forward(self, x):
+        return x + ramp(x.shape[0]) + self.ramp(x.shape[0]) + self.own(x.shape[0])
+
+
+def test_cached_functions_keep_no_tensors_of_a_trace():
+    ramp.cache_clear()
+    model = Cached()
+    programs = [irees.compile(model, (ONE,), target="reference") for _ in range(2)]
+    result = model(ONE)
+    assert type(result) is torch.Tensor
+    assert result.tolist() == [1.0, 4.0, 7.0]
+    for program in programs:
+        assert program(ONE).tolist() == result.tolist()
+
+
+CALLS = [0]
+
+
+@functools.lru_cache(maxsize=1)
+def latest(key):
+    CALLS[0] += 1
+    return CALLS[0]
+
+
+def test_a_cached_function_with_state_is_refused():
+    model = Layer(lambda self, x: x + latest(1) + latest(2))
+    with pytest.raises(UnsupportedError, match=r"the global CALLS\[0\]"):
+        irees.compile(model, (ONE,), target="reference")
+    assert CALLS == [0]
+
+
+def test_a_derivative_leaves_requires_grad_alone():
+    """Below autograd, tensors of a trace are no leaves."""
+
+    def step(self, x):
+        self.buffer.add_(self.linear(x))
+        return torch.func.grad(lambda y: self.linear(y).sum())(x)
+
+    layer = Layer(step)
+    before = PythonState(layer, HeldTensors(layer))
+    with Effects(layer) as effects, objects_kept(layer):
+        export_derivatives(layer, (ONE,), {}, None)
+    assert before.differences(effects.after) == []

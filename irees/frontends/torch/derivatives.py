@@ -22,7 +22,7 @@ import torch
 from torch._functorch import eager_transforms
 from torch.autograd import forward_ad
 from torch.export import _trace
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 
 class Differentiates(Exception):
@@ -60,13 +60,17 @@ def with_gradients(module: Any) -> Generator[None]:
         before.append(torch.is_grad_enabled())
         torch._C._set_grad_enabled(True)
 
-    def end(_: Any, args: Any, result: Any) -> Any:
+    def end(_: Any, args: Any, kwargs: Any, result: Any) -> Any:
         torch._C._set_grad_enabled(before.pop())
-        return tree_map(_detached, result)  # PyTorch counts results that need gradients twice
+        # PyTorch counts results that need gradients twice, and what is written to.
+        for value in tree_leaves((args, kwargs, list(module.buffers()))):
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                value.detach_()
+        return tree_map(_detached, result)
 
     hooks = [
         module.register_forward_pre_hook(begin, prepend=True),
-        module.register_forward_hook(end, always_call=True),
+        module.register_forward_hook(end, always_call=True, with_kwargs=True),
     ]
     try:
         yield

@@ -94,8 +94,9 @@ class HeldTensors:
 
     def gradient(self, path: str, tensor: torch.Tensor) -> Any:
         """The `grad` of a leaf, or that of the real one if the trace has not assigned another."""
-        if tensor.grad is self._gradients.get(path):
-            return self.real[path].grad
+        real = self.real[path]
+        if tensor is real or tensor.grad is self._gradients.get(path):
+            return real.grad
         return tensor.grad
 
 

@@ -22,7 +22,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, cached_property, partial
 from types import (
     CellType,
     FunctionType,
@@ -51,6 +51,11 @@ _STANDARD = frozenset(vars(nn.Module()))
 _FOREIGN = sys.stdlib_module_names | {"torch", "numpy", "irees"}
 """Packages whose objects hold no state of a program."""
 
+_BOUND = MethodType | staticmethod | classmethod
+
+_CACHED = type(cache(len))
+"""The class of functions that `functools.cache` and `lru_cache` make."""
+
 _INSTALLED = tuple(sysconfig.get_path(name) for name in ("purelib", "stdlib"))
 
 
@@ -68,6 +73,7 @@ class PythonState:
         self.leaves: dict[str, Any] = {}
         self._contents: list[tuple[Any, Any]] = []
         self._slots: list[tuple[Callable[[Any], None], Any]] = []
+        self._caches: list[tuple[Any, int]] = []
         self._seen = {id(module) for module in root.modules()}
         for name, module in root.named_modules():
             prefix = ".".join(filter(None, ("self", name)))
@@ -109,6 +115,10 @@ class PythonState:
                 (container.extend if isinstance(container, list | deque) else container.update)(new)
         for write, value in self._slots:
             write(given(value))
+        for cached, misses in self._caches:
+            # It has what a trace computed, perhaps tensors of the trace.
+            if cached.cache_info().misses != misses:
+                cached.cache_clear()
 
     def _module_hooks(self, module: nn.Module, prefix: str) -> None:
         hooks = user_hooks(module)
@@ -121,10 +131,12 @@ class PythonState:
         """A parameter or a buffer, or the tensor of a trace in the place of one."""
         real = held.real[path]
         self._attributes(real, path, held.attributes(path, tensor))
-        if tensor.is_leaf and real.is_leaf:
+        if real.is_leaf:
+            # Below autograd, the trace's tensor may be computed from the one that can be assigned.
+            leaf = tensor if tensor.is_leaf else real
             for name, value in (
-                ("requires_grad", tensor.requires_grad),
-                ("grad", held.gradient(path, tensor)),
+                ("requires_grad", leaf.requires_grad),
+                ("grad", held.gradient(path, leaf)),
             ):
                 self._slot(partial(_assign, real, name), value, f"{path}.{name}")
 
@@ -148,6 +160,7 @@ class PythonState:
                 elif isinstance(value, list | dict | deque) and not name.startswith("__"):
                     self._visit(value, f"{cls.__name__}.{name}", 0, outside=True)
                 elif isinstance(function := _function_of(value), FunctionType):
+                    self._cache(value)
                     self._function(function, 0)
 
     def _slot(self, write: Callable[[Any], None], value: Any, path: str) -> None:
@@ -163,14 +176,22 @@ class PythonState:
             self._cell(cell, name, depth)
         for name, value in _defaults(function):
             self._visit(value, f"the default {name}", depth, outside=True)
-        if _is_installed(function.__code__.co_filename):
-            return
         names = function.__code__.co_names
+        if _is_installed(function.__code__.co_filename):
+            for name in names:
+                self._cache(function.__globals__.get(name))
+            return
         for space, prefix in self._namespaces(function):
             for name in names:
                 if name in space:
                     write = partial(space.__setitem__, name)
                     self._named(space[name], f"the global {prefix}{name}", write, depth)
+
+    def _cache(self, value: Any) -> None:
+        """A function that caches its results."""
+        value = value.__func__ if isinstance(value, _BOUND) else value
+        if isinstance(value, _CACHED):
+            self._caches.append((value, value.cache_info().misses))
 
     @staticmethod
     def _namespaces(function: FunctionType) -> Iterator[tuple[dict[str, Any], str]]:
@@ -211,6 +232,7 @@ class PythonState:
                 self.leaves[path] = value
         elif isinstance(function := _function_of(value), FunctionType):
             self.leaves[path] = function.__code__
+            self._cache(value)
             self._function(function, depth + 1)
         elif isinstance(value, type):
             if not _is_foreign(value.__module__) and self._enter(value, depth):
@@ -297,11 +319,13 @@ def _is_foreign(module: str) -> bool:
 
 
 def _function_of(value: Any) -> Any:
-    """The function of a method, a property or a partial call; other values unchanged."""
-    if isinstance(value, MethodType | staticmethod | classmethod):
-        return value.__func__
-    if isinstance(value, partial):
+    """The function of a method, a property, a cache or a partial call; other values unchanged."""
+    if isinstance(value, _BOUND):
+        return _function_of(value.__func__)
+    if isinstance(value, partial | cached_property):
         return _function_of(value.func)
+    if isinstance(value, _CACHED):
+        return _function_of(value.__wrapped__)
     return value.fget if isinstance(value, property) else value
 
 
