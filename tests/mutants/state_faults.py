@@ -107,4 +107,20 @@ MUTANTS = (
         "                pass",
         ("tests/frontends/test_torch_derivatives.py",),
     ),
+    Mutant(
+        "A512",
+        "a target that is no class is read past the end of a row",
+        f"{TORCH}/adaptive_softmax.py",
+        "(target < layer.n_classes)).all(),",
+        "(target <= layer.n_classes)).all(),",
+        ("tests/frontends/test_torch_adaptive_softmax.py",),
+    ),
+    Mutant(
+        "A513",
+        "the loss of an adaptive softmax keeps its sign",
+        f"{TORCH}/adaptive_softmax.py",
+        "(-chosen).mean()",
+        "chosen.mean()",
+        ("tests/frontends/test_torch_adaptive_softmax.py",),
+    ),
 )

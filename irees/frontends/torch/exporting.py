@@ -23,6 +23,7 @@ from irees.errors import ArgumentError, IreesError, UnsupportedError
 from irees.remarks import remark
 from irees.runtime.program import to_torch
 
+from .adaptive_softmax import adaptive_softmax_traced
 from .autocasting import in_a_region
 from .batch_averages import averages_traced
 from .buffers import assigned_buffers
@@ -235,6 +236,7 @@ class _Attempt:
             decisions_noted(),
             total_lengths_checked(),
             averages_traced(),
+            adaptive_softmax_traced(),
             assigned_buffers(plain),
             random_state_refused(),
             fixed_arguments(plain, args, kwargs, self.fixed_results) as (given, named),
