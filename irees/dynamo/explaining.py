@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._dynamo.exc import RestartAnalysis
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from irees.errors import IreesError, describe_location
 from irees.fence import fenced, let_through
 from irees.frontends.torch.decomposing import graph_table
+from irees.frontends.torch.exporting import reason as reason_of
+from irees.frontends.torch.lines import users_line
 from irees.frontends.torch.partitioning import refused
 
-from .backend import boxed
+from .backend import boxed, untraced
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,19 @@ def explain(
         return boxed(torch.fx.Interpreter(graph).boxed_run)
 
     def backend(graph: GraphModule, inputs: Any) -> Callable[..., Any]:
-        return aot_module_simplified(
-            graph, inputs, fw_compiler=compiler, decompositions=graph_table(),
-            keep_inference_input_mutations=True,
-        )  # fmt: skip
+        try:
+            return aot_module_simplified(
+                graph, inputs, fw_compiler=compiler, decompositions=graph_table(),
+                keep_inference_input_mutations=True,
+            )  # fmt: skip
+        except RestartAnalysis:  # not an error: Dynamo traces again
+            raise
+        except Exception as error:  # PyTorch cannot make the graph functional: it runs there
+            nodes = [n for n in graph.graph.nodes if n.op in ("call_function", "call_method")]
+            why = f"{type(error).__name__}: {reason_of(error)}"
+            found.operators.append(len(nodes))
+            found.left.append([_node_left(node, why) for node in nodes])
+            return untraced(graph)
 
     given = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     torch._dynamo.reset()
@@ -89,6 +101,11 @@ def explain(
     finally:
         torch._dynamo.reset()
     return found
+
+
+def _node_left(node: Node, reason: str) -> Left:
+    name = getattr(node.target, "__name__", str(node.target))
+    return Left(name, reason, users_line(node.meta.get("stack_trace")) or "")
 
 
 def _left(target: Any, error: IreesError) -> Left:

@@ -513,6 +513,16 @@ def test_explain_names_what_runs_in_pytorch():
     assert not any(irees.explain(nn.Linear(8, 4), X).left)
 
 
+def test_explain_names_a_graph_that_pytorch_cannot_make_functional():
+    def f(x, i):
+        return x[:, i] + 1
+
+    found = irees.explain(f, (X, torch.tensor(3)))
+    assert [left.operator for left in found.left[0]] == ["getitem", "add"]
+    assert "DataDependentOutputException" in found.left[0][0].reason
+    assert found.left[0][0].line == f"{__file__}:{f.__code__.co_firstlineno + 1}"
+
+
 def test_explain_says_where_a_graph_ends():
     def f(x):
         y = x + 1

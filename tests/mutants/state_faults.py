@@ -123,4 +123,15 @@ MUTANTS = (
         "chosen.mean()",
         ("tests/frontends/test_torch_adaptive_softmax.py",),
     ),
+    Mutant(
+        "A514",
+        "irees.explain does not say that a whole graph runs in PyTorch",
+        "irees/dynamo/explaining.py",
+        "            found.left.append([_node_left(node, why) for node in nodes])",
+        "            found.left.append([])",
+        (
+            "tests/frontends/test_torch_compile.py"
+            "::test_explain_names_a_graph_that_pytorch_cannot_make_functional",
+        ),
+    ),
 )
