@@ -234,3 +234,20 @@ def test_a_derivative_leaves_requires_grad_alone():
     with Effects(layer) as effects, objects_kept(layer):
         export_derivatives(layer, (ONE,), {}, None)
     assert before.differences(effects.after) == []
+
+
+@pytest.mark.parametrize("program", [Layer(lambda self, x: self.linear(x)), lambda x: x + 1])
+def test_a_hook_of_all_modules_runs_for_those_of_the_program(program):
+    """A trace wraps the program in modules whose results are tuples."""
+    hooks = torch.nn.modules.module
+    handles = [
+        hooks.register_module_forward_pre_hook(lambda module, args: (args[0] * 3,)),
+        hooks.register_module_forward_hook(lambda module, args, result: result * 2),
+    ]
+    try:
+        compiled = irees.compile(program, (ONE,), target="reference")
+        torch.testing.assert_close(compiled(ONE), program(ONE))
+        torch.testing.assert_close(compiled(ONE), program(ONE))
+    finally:
+        for handle in handles:
+            handle.remove()

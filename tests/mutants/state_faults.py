@@ -134,4 +134,20 @@ MUTANTS = (
             "::test_explain_names_a_graph_that_pytorch_cannot_make_functional",
         ),
     ),
+    Mutant(
+        "A515",
+        "hooks of all modules run for those of a trace, too",
+        f"{TORCH}/module_state.py",
+        "return None if is_tracer or kind",
+        "return None if kind",
+        STATE_TESTS,
+    ),
+    Mutant(
+        "A516",
+        "hooks of all modules run for the module that holds a function",
+        f"{TORCH}/module_state.py",
+        'return None if is_tracer or kind.startswith("irees.") else',
+        "return None if is_tracer else",
+        STATE_TESTS,
+    ),
 )

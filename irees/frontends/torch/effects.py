@@ -39,7 +39,7 @@ from torch.utils._pytree import tree_map
 from irees.errors import UnsupportedError
 
 from .decomposing import mutates
-from .module_state import HeldTensors, attributes_traced
+from .module_state import HeldTensors, attributes_traced, global_hooks_of
 from .python_state import MOST, PythonState, differ
 
 Attribute = tuple[str, str]
@@ -536,7 +536,7 @@ def objects_kept(root: nn.Module) -> Iterator[None]:
     state = PythonState(root, HeldTensors(root))
     before = [(vars(module), dict(vars(module))) for module in root.modules()]
     try:
-        with attributes_traced(root):
+        with attributes_traced(root), global_hooks_of(root):
             yield
     finally:
         for attributes, old in before:

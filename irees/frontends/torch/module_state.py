@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules import module as torch_modules
 
 _PLAIN = (torch.Tensor, nn.Parameter, nn.Buffer)
 
@@ -56,6 +57,33 @@ def put_hooks(module: nn.Module, hooks: dict[str, dict[int, Any]]) -> None:
 def _is_user(hook: Any) -> bool:
     owner = getattr(hook, "__module__", None) or type(hook).__module__
     return not owner.startswith(_TRACERS)
+
+
+@contextmanager
+def global_hooks_of(root: nn.Module) -> Iterator[None]:
+    """Runs hooks of all modules for those of the program only, not for those of a trace."""
+    own = {id(module) for module in root.modules()}
+    tables = [
+        torch_modules._global_forward_pre_hooks,
+        torch_modules._global_forward_hooks,
+    ]
+    before = [dict(table) for table in tables]
+
+    def limited(hook: Any) -> Any:
+        def run(module: nn.Module, *given: Any) -> Any:
+            kind = type(module).__module__
+            is_tracer = kind.startswith(_TRACERS) and id(module) not in own
+            return None if is_tracer or kind.startswith("irees.") else hook(module, *given)
+
+        return run
+
+    for table in tables:
+        table.update({key: limited(hook) for key, hook in table.items()})
+    try:
+        yield
+    finally:
+        for table, old in zip(tables, before, strict=True):
+            table.update({key: old[key] for key in table.keys() & old.keys()})
 
 
 def tensors_of(root: nn.Module) -> dict[str, torch.Tensor]:
