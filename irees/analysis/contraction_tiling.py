@@ -513,7 +513,7 @@ def strip_of(rows: int, block: int) -> int | None:
         return None
     strips = -(-rows // CPU.mc)
     near = -(-rows // (strips * block))
-    equal = [n for n in range(near, near // 2, -1) if rows % (n * block) == 0]
+    equal = [n for n in range(near, near - near // 4 - 1, -1) if rows % (n * block) == 0]
     return (equal[0] if equal else near) * block
 
 

@@ -910,4 +910,31 @@ MUTANTS = (
         "isinstance(value, SimpleNamespace | threading.local)",
         ("tests/frontends/test_torch_effects.py",),
     ),
+    Mutant(
+        "A560",
+        "columns are in runs of whole vectors wherever a panel starts",
+        "irees/transforms/codegen/cpu/pack_panels/columns.py",
+        "if runs is None or not _is_multiple(column, lanes):",
+        "if runs is None:",
+        ("filecheck/transforms/codegen/cpu/pack_panels.mlir",),
+    ),
+    Mutant(
+        "A561",
+        "a last strip of rows has as many iterations as the others",
+        "irees/transforms/codegen/cpu/lower_contractions/nest.py",
+        "strip(start, step if main % step == 0 else b.minimum(step, b.sub(size, start)), b)",
+        "strip(start, step, b)",
+        (
+            "tests/transforms/codegen/cpu/test_contraction_rows.py"
+            "::test_rows_of_an_image_in_a_frame",
+        ),
+    ),
+    Mutant(
+        "A562",
+        "rows that share a cache set are as many as registers hold",
+        "irees/analysis/contraction_tiling.py",
+        "    if block.rows <= most:\n        return block\n",
+        "    return block\n",
+        ("tests/analysis/test_contraction_tiling.py::test_blocks_slices_and_packing",),
+    ),
 )

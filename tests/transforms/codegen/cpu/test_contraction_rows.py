@@ -129,6 +129,7 @@ def product(image: tuple[int, int], apart: int, lanes: int) -> str:
         ((3, 5), False),
         ((4, 12), False),
         ((12, 6), False),
+        ((11, 6), False),  # strips of three rows, and a last one of two
     ],
 )
 def test_rows_of_an_image_in_a_frame(monkeypatch, image, joined, apart, slices):
