@@ -937,4 +937,12 @@ MUTANTS = (
         "    return block\n",
         ("tests/analysis/test_contraction_tiling.py::test_blocks_slices_and_packing",),
     ),
+    Mutant(
+        "A563",
+        "only a transpose alone has the tiles of a transpose",
+        "irees/transforms/codegen/cpu/select_strategy/chunks.py",
+        "    if len(found) != 1 or any",
+        "    if len(ops) != 1 or len(found) != 1 or any",
+        ("filecheck/transforms/codegen/cpu/select_strategy.transposes.mlir",),
+    ),
 )

@@ -29,13 +29,16 @@ from xdsl.passes import ModulePass
 from irees.analysis.contractions import is_contraction, multiply_add, vector_side
 from irees.analysis.distribution import Group, groups_of, loops_of
 from irees.analysis.masked_columns import masked_columns
-from irees.analysis.transposes import crossing_loops
 from irees.dialects.flow import ExecutableOp
 from irees.dialects.iree_codegen import LoweringConfigAttr
 from irees.dialects.irees_target import target_of
 from irees.strategies import Config, config_of_plugins
 from irees.target import Target
-from irees.transforms.codegen.cpu.select_strategy.chunks import chunk_tiles, crossing_tiles
+from irees.transforms.codegen.cpu.select_strategy.chunks import (
+    chunk_tiles,
+    crossing_member,
+    crossing_tiles,
+)
 from irees.transforms.codegen.cpu.select_strategy.contraction_tiles import (
     Machine,
     contraction_config,
@@ -67,10 +70,7 @@ def own_config(group: Group, machine: Machine) -> Config:
             return Config(tiles)
         chosen = tuned_block(group.members[heavy].op, block, machine.vector_bytes // 4)
         return Config(tiles, entries={heavy: {"block": chosen}})
-    only = group.members[0].op
-    crossing = None
-    if len(group.members) == 1 and isinstance(only, linalg.GenericOp):
-        crossing = crossing_loops(only)
+    crossing = crossing_member(group)
     return Config(chunk_tiles(group) if crossing is None else crossing_tiles(group, *crossing))
 
 

@@ -162,10 +162,31 @@ def _moving(expr: AffineExpr) -> set[int]:
     return set() if isinstance(expr, AffineDimExpr) else set(expr.used_dims())
 
 
-def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
-    """Returns the tiles of an op that reads along loop `across` and writes along loop `along`."""
+def crossing_member(group: Group) -> tuple[int, int, int] | None:
+    """
+    Returns the number of the op that transposes, and its loops `across` and `along`, if the tiles
+    of a group of elementwise ops are those of that op.
+    """
+    ops = [member.op for member in group.members]
+    if not all(isinstance(op, linalg.GenericOp) and is_parallel(op) for op in ops):
+        return None
+    found = [
+        (number, *crossing)
+        for number, op in enumerate(ops)
+        if isinstance(op, linalg.GenericOp) and (crossing := crossing_loops(op)) is not None
+    ]
+    if len(found) != 1 or any(found[0][0] not in each for each in group.classes):
+        return None
+    return found[0]
+
+
+def crossing_tiles(group: Group, number: int, across: int, along: int) -> list[int]:
+    """
+    Returns the tiles of a group of which op `number` reads along its loop `across` and writes along
+    its loop `along`.
+    """
     extents = [max(1, _assumed(e)) for e in group.extents()]
-    loops = [c[0] for c in group.classes]
+    loops = [c[number] for c in group.classes]
     tiles = [1] * len(loops)
     if along in loops:
         position = loops.index(along)
@@ -180,7 +201,9 @@ def crossing_tiles(group: Group, across: int, along: int) -> list[int]:
         whole = _pieces(_pieces(extents[position], pieces), CPU.written_tile) * CPU.written_tile
         tiles[position] = min(extents[position], whole)
     # Several small transposes make a tile large enough for a thread.
-    left = max(1, CPU.written_tile * CPU.short_read_tile // prod(tiles))
+    enough = CPU.written_tile * CPU.short_read_tile
+    # What ops of the group pass on is in the cache.
+    left = max(1, (enough if len(group.members) == 1 else CPU.fused_chunk) // prod(tiles))
     for position in reversed(range(len(loops))):
         if loops[position] not in (along, across):
             tiles[position] = min(extents[position], left)
