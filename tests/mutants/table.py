@@ -16,6 +16,7 @@ from __future__ import annotations
 from accesses import MUTANTS as ACCESS_MUTANTS
 from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
+from fence_faults import MUTANTS as FENCE_MUTANTS
 from mutant import Mutant
 from reduction_faults import MUTANTS as REDUCTION_MUTANTS
 from state_faults import MUTANTS as STATE_MUTANTS
@@ -1719,6 +1720,7 @@ MUTANTS = (
     ),
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
+    *FENCE_MUTANTS,
     *REDUCTION_MUTANTS,
     *STATE_MUTANTS,
     *DEVICE_MUTANTS,

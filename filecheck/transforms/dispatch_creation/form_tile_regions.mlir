@@ -221,3 +221,24 @@ func.func @asserted(%x: tensor<8xf32>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %x : tensor<8xf32>
 }
+
+// The copy has the type of what is padded, even if its dynamic size is known.
+// CHECK-LABEL: func.func @padded_known_size
+// CHECK:           %[[C:.*]] = linalg.generic {{.*}} ins(%v_1 : tensor<?x4xf32>) outs(%{{.*}} : tensor<?x4xf32>)
+// CHECK:           tensor.insert_slice %[[C]] into %{{.*}}[1, 1] [%four, 4] [1, 1]
+func.func @padded_known_size(%x: tensor<4x4xf32>, %four: index) -> (tensor<?x4xf32>, tensor<6x6xf32>) {
+  %n = arith.constant 4 : index
+  %u = tensor.empty(%n) : tensor<?x4xf32>
+  %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x4xf32>) outs(%u : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<?x4xf32>
+  %e = tensor.empty() : tensor<6x6xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<6x6xf32>) {
+  ^bb0(%o: f32):
+    %zero = arith.constant 0.0 : f32
+    linalg.yield %zero : f32
+  } -> tensor<6x6xf32>
+  %r = tensor.insert_slice %v into %f[1, 1] [%four, 4] [1, 1] : tensor<?x4xf32> into tensor<6x6xf32>
+  return %v, %r : tensor<?x4xf32>, tensor<6x6xf32>
+}

@@ -113,3 +113,16 @@ func.func @no_gaps(%x: memref<14x14x16xf32, strided<[256, 16, 1]>>, %y: memref<1
   }
   return
 }
+
+// A diagonal has one loop for two dims.
+// CHECK-LABEL: func.func @no_diagonal
+// CHECK-NOT:     memref.collapse_shape
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0) -> (d0, d0)>]
+func.func @no_diagonal(%y: memref<?x2xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>], iterator_types = ["parallel"]} outs(%y : memref<?x2xf32>) {
+  ^bb0(%a: f32):
+    %r = arith.negf %a : f32
+    linalg.yield %r : f32
+  }
+  return
+}

@@ -46,12 +46,15 @@ Pair = tuple[int, int]
 
 
 def last_loops(indexing: AffineMap) -> Pair | None:
-    """Returns the loops of the last two dims of an operand, or None if other indices are there."""
+    """
+    Returns the two loops of the last two dims of an operand, or None if other indices are there, or
+    one loop twice: a diagonal.
+    """
     found = indexing.results[-2:]
     if len(found) < 2 or not all(isinstance(e, AffineDimExpr) for e in found):
         return None
     first, last = (e.position for e in found if isinstance(e, AffineDimExpr))
-    return first, last
+    return None if first == last else (first, last)
 
 
 def pair_of(op: linalg.GenericOp, vector_bytes: int) -> Pair | None:

@@ -57,7 +57,7 @@ from irees.transforms.utils.dispatch_regions import (
     sort_block,
 )
 from irees.transforms.utils.shapes import dims, element_bytes
-from irees.transforms.utils.tensors import TensorBuilder
+from irees.transforms.utils.tensors import TensorBuilder, empty
 
 DISPATCHED = (linalg.GenericOp, tensor.InsertSliceOp, tensor.ExtractSliceOp)
 
@@ -106,7 +106,8 @@ def copy_padded(op: Operation) -> None:
     assert isinstance(source.type, TensorType)
     shape = dims(source, b)
     identity = AffineMap.identity(len(shape))
-    out = b.empty(source.type.element_type, shape)
+    # The type says what `op` was verified with, even where a dynamic dim is known by now.
+    out = empty(source.type, shape, b)
     (copy,) = b.compute([source], [out], [identity] * 2, lambda _, v: [v[0]])
     op.operands[0] = copy
 
