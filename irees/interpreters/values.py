@@ -85,7 +85,10 @@ def constant(value: Attribute) -> Any:
         element = element_type(value.get_type())
         if isinstance(element, IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
             shift = array.dtype.type(8 * array.itemsize - element.width.data)
-            array = (array << shift) >> shift
+            # A splat is one element at all places, however many they are.
+            splat = array.size > 0 and not any(array.strides)
+            bits = array.flat[0] if splat else array
+            array = np.broadcast_to((bits << shift) >> shift, array.shape)
         return array
     raise UnsupportedError(f"no value for the constant {value}")
 

@@ -298,10 +298,12 @@ def case_of(module: Any, arguments: argparse.Namespace, expectation: Expectation
         text = f"{name} has {count} results, but --expected-output is given {len(stored)} times"
         raise UsageError(text, hint="use (ignored) for a result that may be anything")
     inputs = given or _examples(module, name, function.arguments)
-    for spec, value in zip(function.arguments, inputs, strict=True):
-        if spec is not None:
-            spec.checked(value)
-    return Case(module, name, tuple(inputs))
+    # A number is given for a tensor without dims, too.
+    fitting = [
+        value if spec is None else spec.checked(value)
+        for spec, value in zip(function.arguments, inputs, strict=True)
+    ]
+    return Case(module, name, tuple(fitting))
 
 
 def _function_of(module: Any, arguments: argparse.Namespace) -> tuple[str, Any]:

@@ -542,6 +542,17 @@ def test_elements_that_callers_see_as_another_type(monkeypatch, tmp_path, capsys
     assert "wrong after irees-bufferize-dispatch" in capsys.readouterr().out
 
 
+def test_a_number_is_given_for_a_tensor_without_dims(tmp_path, capsys):
+    path = tmp_path / "x.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<f32>, %y: f32) -> tensor<f32> {\n"
+        "  %z = arith.negf %x : tensor<f32>\n  return %z : tensor<f32>\n}\n"
+    )
+    for word in ("--input=2.5", "--input=f32=2.5"):
+        assert main(["bisect", str(path), word, "--input=1"]) == 1
+        assert "nothing to find" in capsys.readouterr().out
+
+
 def test_programs_that_cannot_be_bisected(tmp_path, capsys):
     path = tmp_path / "x.mlir"
     path.write_text(TEXT)

@@ -153,4 +153,6 @@ def _offset(parser: ImportParser, error: XdslParseError) -> int:
 
 
 def _first_line(text: str) -> str:
+    if text.startswith("Could not parse entire input"):
+        return "an op is expected here"
     return next((line.strip() for line in text.splitlines() if line.strip()), text.strip())[:500]

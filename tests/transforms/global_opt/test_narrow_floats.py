@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import irees
+from irees.dialects import get_context
 from irees.errors import UnsupportedError
+from irees.frontends.mlir.importer import import_mlir
 from irees.runtime.dtypes import DTYPES
+from irees.transforms.global_opt.store_narrow_types import StoreNarrowTypesPass
 from irees.transforms.utils.narrow_floats import EXPONENT_ONLY, FORMATS
 
 TARGETS = ["reference", "cpu", "cuda-emulated"]
@@ -207,3 +210,21 @@ def test_a_rounding_mode_is_refused_with_the_way_out():
     text = elementwise("%r = arith.truncf %a downward : f32 to f8E5M2", ["f32"], "f8E5M2")
     with pytest.raises(UnsupportedError, match=r"rounding .*downward.* to f8E5M2"):
         irees.compile(text)
+
+
+@pytest.mark.parametrize("kind", ["f8E4M3FN", "i4"])
+@pytest.mark.parametrize(
+    ("op", "result"),
+    [("reduction <add>, %v : {v} into {e}", "{e}"), ("bitcast %v : {v} to {v}", "{v}")],
+)
+def test_arithmetic_on_vectors_is_refused(kind, op, result):
+    names = {"v": f"vector<8x{kind}>", "e": kind}
+    text = f"""
+    func.func private @f(%v: {names["v"]}) -> {result.format(**names)} {{
+      %r = vector.{op.format(**names)}
+      return %r : {result.format(**names)}
+    }}
+    """
+    module = import_mlir(text)
+    with pytest.raises(UnsupportedError, match=f"arithmetic on vectors of {kind}"):
+        StoreNarrowTypesPass().apply(get_context(), module)

@@ -217,3 +217,25 @@ func.func @no_log_sums(%x: memref<4x300xf32>, %y: memref<4x300xf32>, %a: memref<
   }
   return
 }
+
+// What makes the input may be a fill, which has no inputs.
+// CHECK-LABEL: func.func @filled
+// CHECK-NOT:     memref.alloc
+// CHECK:         linalg.generic
+// CHECK-NEXT:    ^bb0(%[[B:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-NEXT:      linalg.yield %[[ONE]], %[[ONE]] : f32, f32
+func.func @filled(%y: memref<5x8xf32>, %a: memref<8xf32>) {
+  %x = memref.alloc() : memref<5x8xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%x : memref<5x8xf32>) {
+  ^bb0(%o: f32):
+    %one = arith.constant 1.0 : f32
+    linalg.yield %one : f32
+  }
+  iree_linalg_ext.scan dimension(0) inclusive(true) ins(%x : memref<5x8xf32>) outs(%y, %a : memref<5x8xf32>, memref<8xf32>) {
+  ^bb0(%l: f32, %r: f32):
+    %s = arith.addf %l, %r : f32
+    iree_linalg_ext.yield %s : f32
+  }
+  return
+}

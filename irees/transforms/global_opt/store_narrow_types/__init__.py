@@ -45,6 +45,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     ShapedType,
     TensorType,
+    VectorType,
     f32,
     f64,
 )
@@ -53,6 +54,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from irees.dialects.resources import is_splat
 from irees.dialects.signature import is_entry, mark_elements
 from irees.errors import UnsupportedError
 from irees.interpreters.values import constant as value_of
@@ -67,6 +69,12 @@ COMPUTE = ("arith", "math")
 
 MOVES = frozenset(("arith.constant", "arith.select"))
 """Ops of COMPUTE that are correct once their types change."""
+
+VECTOR_COMPUTE = frozenset(
+    f"vector.{name}"
+    for name in "bitcast contract fma multi_reduction outerproduct reduction scan".split()
+)
+"""Vector ops that compute with the elements, or depend on their width."""
 
 NEAREST_EVEN = "to_nearest_even"
 
@@ -135,11 +143,14 @@ class Storage:
             if isinstance(attr, DenseResourceAttr):
                 return DenseResourceAttr(attr.resource_handle, new)  # type: ignore[arg-type]
             return DenseIntOrFPElementsAttr(new, attr.data)  # type: ignore[arg-type]
-        # Keep a splat a splat.
         array = value_of(attr)
-        splat = isinstance(attr, DenseIntOrFPElementsAttr) and attr.is_splat() and array.size
-        data = array.reshape(-1)[:1] if splat else array
-        return DenseIntOrFPElementsAttr.from_list(new, data.reshape(-1).tolist())  # type: ignore
+        if not is_splat(attr):
+            values = array.reshape(-1).tolist()
+            return DenseIntOrFPElementsAttr.from_list(new, values)  # type: ignore
+        # `from_list` would write out each element of a splat.
+        one = TensorType(element(new), [1])
+        value = DenseIntOrFPElementsAttr.from_list(one, [array.flat[0].item()])  # type: ignore
+        return DenseIntOrFPElementsAttr(new, value.data)  # type: ignore
 
 
 def _code(attr: FloatAttr) -> IntegerAttr:
@@ -182,6 +193,7 @@ class Lowering:
     def lower(self) -> None:
         """Rewrites the op unless it is correct on stored values."""
         op = self.op
+        self._refuse_vectors()
         if op.name in ("arith.bitcast", "tensor.bitcast"):
             self._bitcast()
             return
@@ -192,6 +204,20 @@ class Lowering:
         value = self._float_op(s) if floats else self._integer_op(op, s)
         if value is not None:
             Rewriter.replace_op(op, [], [value])
+
+    def _refuse_vectors(self) -> None:
+        """Raises UnsupportedError for an op that computes with vectors of a narrow type."""
+        op, kinds = self.op, [*self.operands, *self.results]
+        values = (*op.operands, *op.results)
+        if op.name in MOVES or (op.dialect_name() not in COMPUTE and op.name not in VECTOR_COMPUTE):
+            return
+        for kind, value in zip(kinds, values, strict=True):
+            if isinstance(value.type, VectorType) and stored(kind) is not None:
+                raise UnsupportedError(
+                    f"arithmetic on vectors of {kind}",
+                    op=op,
+                    hint=f"load elements of {kind} one by one and extend them, or use tensors",
+                )
 
     def _integer_op(self, op: Operation, s: ScalarBuilder) -> SSAValue | None:
         return integer_op(op, s, Narrow.of(self.operands[0]), Narrow.of(self.results[0]))

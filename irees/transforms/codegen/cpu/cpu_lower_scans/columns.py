@@ -111,9 +111,10 @@ class Columns:
         given = list(block.args[:inputs])
         own, rest = given[: len(scan.inputs)], given[len(scan.inputs) :]
         before = block.args[inputs]
-        element = own[0]
-        if scan.producer is not None:
-            # The block argument of the output is unused.
+        if scan.producer is None:
+            (element,) = own
+        else:
+            # The block argument of the output is unused. A fill has no inputs.
             element = inline_region(scan.producer.body.block, [*own, before], b)[0]
         if peeled:
             after = element if scan.is_inclusive else before
