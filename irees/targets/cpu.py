@@ -96,8 +96,8 @@ class CpuCosts:
     """The same if columns are tiled first."""
 
     strip_factor: int = cost(8, "1", "guess")
-    """Factor on `tile_columns` if rows are strip-mined: A is packed once for all panels, and the
-    panels need only fit into the L3 cache."""
+    """Factor on `tile_columns` if rows are strip-mined: a strip stays in the L2 cache for all
+    panels, which need only fit into the L3 cache."""
 
     stream_factor: int = cost(4, "1", "guess")
     """Factor on `tile_columns` if few rows stream an unpacked B once, along its rows."""

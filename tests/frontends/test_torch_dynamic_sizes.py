@@ -338,11 +338,12 @@ def test_a_declared_minimum_of_2_is_checked():
         program(torch.ones(1, 2))
 
 
-def test_a_guard_of_a_derived_dim_is_checked():
+@pytest.mark.parametrize("holds", [lambda n: n < 7, lambda n: n % 4 == 2])
+def test_a_guard_of_a_derived_dim_is_checked(holds):
     """The guard is about the symbol of the dim, and the dim is twice another symbol."""
     dims = ({0: 2 * Dim("n", min=2)},)
     program = irees.compile(
-        lambda x: x + (3 if x.shape[0] < 7 else 4),
+        lambda x: x + (3 if holds(x.shape[0]) else 4),
         (torch.zeros(6),),
         dynamic_shapes=dims,
         target="reference",
