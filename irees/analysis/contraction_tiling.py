@@ -12,6 +12,8 @@ packed panels of one slice of B.
    single stride are collapsed into one; the others run outside.
 2. `choose_rows` compares two variants for rows of several loops: one register-blocked loop inside
    the outer loops, or one loop over all rows, whose index is delinearized to find their addresses.
+   Rows that map to one set of the L1 cache limit the block: lines that evict each other are read
+   once per step of K.
 3. `choose_tiling` blocks K for the L1 cache and rows for the L2 cache, and chooses which operands
    are packed.
 """

@@ -86,8 +86,7 @@ def constant(value: Attribute) -> Any:
         if isinstance(element, IntegerType) and element.width.data not in (1, 8, 16, 32, 64):
             shift = array.dtype.type(8 * array.itemsize - element.width.data)
             # A splat is one element at all places, however many they are.
-            splat = array.size > 0 and not any(array.strides)
-            bits = array.flat[0] if splat else array
+            bits = array.flat[0] if resources.is_splat(value) else array
             array = np.broadcast_to((bits << shift) >> shift, array.shape)
         return array
     raise UnsupportedError(f"no value for the constant {value}")

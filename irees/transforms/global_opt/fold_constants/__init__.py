@@ -162,9 +162,8 @@ def _is_zero(value: SSAValue) -> bool:
 
 def _is_finite(constant: arith.ConstantOp) -> bool:
     array = np.asarray(array_of(constant))
-    if not any(array.strides):
-        # A splat: one element, however many places there are.
-        array = array.flat[:1]
+    if is_splat(constant.value):
+        array = array.flat[:1]  # however many places there are
     return array.dtype.kind in "iub" or bool(np.isfinite(array).all())
 
 

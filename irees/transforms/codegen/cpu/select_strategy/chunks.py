@@ -167,14 +167,10 @@ def crossing_member(group: Group) -> tuple[int, int, int] | None:
     Returns the number of the op that transposes, and its loops `across` and `along`, if the tiles
     of a group of elementwise ops are those of that op.
     """
-    ops = [member.op for member in group.members]
-    if not all(isinstance(op, linalg.GenericOp) and is_parallel(op) for op in ops):
+    ops = [m.op for m in group.members if isinstance(m.op, linalg.GenericOp) and is_parallel(m.op)]
+    if len(ops) < len(group.members):
         return None
-    found = [
-        (number, *crossing)
-        for number, op in enumerate(ops)
-        if isinstance(op, linalg.GenericOp) and (crossing := crossing_loops(op)) is not None
-    ]
+    found = [(n, *loops) for n, op in enumerate(ops) if (loops := crossing_loops(op)) is not None]
     if len(found) != 1 or any(found[0][0] not in each for each in group.classes):
         return None
     return found[0]
