@@ -44,6 +44,7 @@ from irees.frontends.imported import Imported
 from irees.frontends.jax import import_jax_program, is_jax
 from irees.frontends.mlir import admit, import_mlir, import_opened, open_source
 from irees.frontends.mlir.sections import Source as Opened
+from irees.frontends.onnx import import_onnx_program, is_onnx
 from irees.hooks import NO_HOOKS, Hooks
 from irees.integrity import is_patched, record
 from irees.options import Options
@@ -87,6 +88,8 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
         given = source if isinstance(source, Imported) else Imported(source)
         admit(given.module)
         return Imported(given.module.clone(), given.signature, given.state)
+    if is_onnx(source):
+        return import_onnx_program(source)
     if isinstance(source, str | Path):
         return Imported(import_mlir(source))
     if is_jax(source):
@@ -94,7 +97,7 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
     if not callable(source) or isinstance(source, type):
         raise ArgumentError(
             f"the program is a {type(source).__name__}, but must be MLIR text or its path, a "
-            "module, or a program of PyTorch or JAX",
+            "module, or a program of PyTorch, JAX or ONNX",
             hint="decode bytes, and instantiate a class, as in irees.compile(Model(), (x,))",
         )
     from irees.frontends.torch import import_program

@@ -14,6 +14,7 @@ from irees.collection import rare_collections
 from irees.errors import ArgumentError
 from irees.fence import fenced, let_through
 from irees.frontends.mlir import open_source
+from irees.frontends.onnx import is_onnx
 from irees.hooks import Announcement, Hooks, Listener
 from irees.limits import budgeted
 from irees.options import Keywords, Options
@@ -87,6 +88,11 @@ def compile(
     return made
 
 
+def _is_mlir(source: Source) -> bool:
+    """Whether a source is MLIR text or its path."""
+    return isinstance(source, str | Path) and not is_onnx(source)
+
+
 def _compiled(
     source: Source,
     chosen: Options,
@@ -95,7 +101,7 @@ def _compiled(
     hooks: Hooks,
     arguments: dict[str, Any],
 ) -> Program | ReferenceProgram | DeviceProgram | ModuleOp:
-    whole_text = isinstance(source, str | Path) and to is None and start is None
+    whole_text = _is_mlir(source) and to is None and start is None
     interpreted = chosen.target == "reference" and not chosen.devices
     if whole_text and not chosen.devices and not interpreted:
         return compile_text(source, chosen, hooks)

@@ -100,7 +100,9 @@ def add_remarks(parser: argparse.ArgumentParser) -> None:
 
 def add_program(parser: argparse.ArgumentParser, *, function: bool) -> None:
     """Adds the flags that name the program, and the compiler options."""
-    parser.add_argument("source", nargs="?", help="MLIR, a saved program, or - for standard input")
+    parser.add_argument(
+        "source", nargs="?", help="MLIR, ONNX, a saved program, or - for standard input"
+    )
     parser.add_argument("--module", help="the same, as IREE spells it")
     if function:
         parser.add_argument("--function", help="a public function (default: main, or the only one)")
@@ -173,7 +175,8 @@ def source_of(arguments: argparse.Namespace) -> str:
     """Returns the path of the program. Raises UsageError without one, ArgumentError if no file."""
     given = [path for path in (arguments.source, getattr(arguments, "module", None)) if path]
     if len(given) != 1:
-        raise UsageError("exactly one program is required", hint="name an .mlir or .irees file")
+        hint = "name an .mlir, .onnx or .irees file"
+        raise UsageError("exactly one program is required", hint=hint)
     if given[0] != "-" and not Path(given[0]).is_file():
         reason = "is a folder" if Path(given[0]).is_dir() else "does not exist"
         raise ArgumentError(f"{given[0]} {reason}")
@@ -191,8 +194,12 @@ def source_for(path: str, arguments: argparse.Namespace) -> Any:
 
 
 def import_source(path: str, *, verify: bool = True) -> Any:
-    """Imports a module from a file or standard input. Raises the errors of `import_mlir`."""
+    """
+    Imports a module from a file or standard input. Raises the errors of `import_mlir` and
+    `import_onnx`.
+    """
     from irees.frontends.mlir import import_mlir
+    from irees.frontends.onnx import import_onnx_program, is_onnx
 
     if path == "-":
         return import_mlir(sys.stdin.buffer.read(), name="<stdin>", verify=verify)
@@ -200,6 +207,8 @@ def import_source(path: str, *, verify: bool = True) -> Any:
         raise ArgumentError(
             f"{path} is a saved program, which has no IR", hint="name the program it is made of"
         )
+    if is_onnx(path):
+        return import_onnx_program(path).module
     return import_mlir(Path(path), verify=verify)
 
 

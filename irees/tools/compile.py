@@ -25,7 +25,7 @@ from irees.tools.common import (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
-    parser.add_argument("source", help="MLIR, or - for standard input")
+    parser.add_argument("source", help="MLIR, ONNX, or - for standard input")
     parser.add_argument("-o", "--output", help="*.irees, *.so, *.c or *.mlir; - prints IR")
     parser.add_argument("--compile-to", metavar="PHASE", help="stop after this phase and print IR")
     parser.add_argument("--compile-from", metavar="PHASE", help="the source is IR after this phase")

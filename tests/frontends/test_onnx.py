@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import irees
-from irees.errors import UnsupportedError
+from irees.errors import ArgumentError, ParseError, UnsupportedError
 
 WAY = "needs onnx and torch-mlir: pip install 'irees[onnx]'"
 onnx = pytest.importorskip("onnx", reason=WAY)
@@ -15,6 +15,7 @@ pytest.importorskip("torch_mlir", reason=WAY)
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from irees.frontends.onnx import import_onnx  # noqa: E402
+from irees.tools.main import main  # noqa: E402
 
 WEIGHT = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
 
@@ -49,6 +50,68 @@ def test_a_model_from_a_file_with_a_dim_that_is_named(tmp_path):
     onnx.save(model("rows"), str(path))
     for rows in (1, 5):
         check(import_onnx(path), rows)
+
+
+def graph_of(nodes, inputs, outputs, weights=()):
+    """A model; each input and output is a name, an element type and a shape."""
+    given, made = ([helper.make_tensor_value_info(*v) for v in vs] for vs in (inputs, outputs))
+    graph = helper.make_graph(nodes, "graph", given, made, list(weights))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_compile_takes_a_path_and_a_model_and_its_names(tmp_path):
+    nodes = [helper.make_node("Sub", ["a", "b"], ["y"])]
+    inputs = [(name, TensorProto.FLOAT, [3]) for name in "ab"]
+    made = graph_of(nodes, inputs, [("y", TensorProto.FLOAT, [3])])
+    path = tmp_path / "model.onnx"
+    onnx.save(made, str(path))
+    a, b = np.float32([5, 6, 7]), np.float32([1, 2, 3])
+    for source in (made, path, str(path)):
+        program = irees.compile(source)
+        np.testing.assert_array_equal(program(a, b), a - b)
+        np.testing.assert_array_equal(program(b=a, a=b), b - a)
+        with pytest.raises(ArgumentError, match="argument 'b' is missing"):
+            program(a)
+    program.save(tmp_path / "saved.irees")
+    loaded = irees.load(tmp_path / "saved.irees")
+    np.testing.assert_array_equal(loaded(b=b, a=a), a - b)
+
+
+def test_weights_among_the_inputs_and_several_results():
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
+    inputs = [("x", TensorProto.FLOAT, ["n", 16]), ("w", TensorProto.FLOAT, [16, 4])]
+    outputs = [(name, TensorProto.FLOAT, ["n", 4]) for name in "zy"]
+    program = irees.compile(
+        graph_of(nodes, inputs, outputs, [numpy_helper.from_array(WEIGHT, "w")])
+    )
+    x = np.random.default_rng(1).integers(-4, 4, (5, 16)).astype(np.float32)
+    z, y = program(x=x)
+    # Sums of 16 products of small integers and weights: rounded once per addition.
+    np.testing.assert_allclose(y, x @ WEIGHT, atol=1e-5)
+    np.testing.assert_array_equal(z, np.maximum(y, 0))
+
+
+def test_unsigned_results_stay_unsigned():
+    nodes = [helper.make_node("Add", ["a", "a"], ["y"])]
+    made = graph_of(nodes, [("a", TensorProto.UINT8, [2])], [("y", TensorProto.UINT8, [2])])
+    for program in (irees.compile(made), irees.compile(import_onnx(made))):
+        result = program(np.uint8([100, 3]))
+        assert result.dtype == np.uint8
+        np.testing.assert_array_equal(result, np.uint8([200, 6]))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ParseError, match=r"cannot read .*none\.onnx"):
+        irees.compile(tmp_path / "none.onnx")
+
+
+def test_the_command_line_runs_a_model(tmp_path, capfd):
+    nodes = [helper.make_node("Neg", ["x"], ["y"])]
+    made = graph_of(nodes, [("x", TensorProto.FLOAT, [2])], [("y", TensorProto.FLOAT, [2])])
+    path = tmp_path / "model.onnx"
+    onnx.save(made, str(path))
+    assert main(["run", str(path), "--input=2xf32=1,2"]) == 0
+    assert "2xf32=-1 -2" in capfd.readouterr().out
 
 
 def test_what_is_no_model_is_refused(tmp_path):
