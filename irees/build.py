@@ -65,6 +65,7 @@ from irees.remarks import Remark, collect, tell
 from irees.rewrites import is_observed
 from irees.runtime.device_program import DeviceProgram, Maker
 from irees.runtime.manifest import target_record
+from irees.runtime.program import Function, Program
 from irees.runtime.services import Services
 from irees.runtime.tracing import Tracer
 from irees.target import Target
@@ -88,6 +89,8 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
         given = source if isinstance(source, Imported) else Imported(source)
         admit(given.module)
         return Imported(given.module.clone(), given.signature, given.state)
+    if isinstance(source, Program | Function | DeviceProgram | ReferenceProgram):
+        raise ArgumentError("the program is compiled already", hint="compile what it is made of")
     if is_onnx(source):
         return import_onnx_program(source)
     if isinstance(source, str | Path):

@@ -14,7 +14,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,7 +27,8 @@ from irees.errors import ArgumentError
 from irees.fence import fenced
 from irees.frontends.imported import Imported
 from irees.remarks import collect, remark
-from irees.runtime.program import Function, Program
+from irees.runtime.origin import Origin
+from irees.runtime.program import Function, Program, repeatable
 from irees.runtime.timing import DispatchTimer
 
 Config = dict[str, list[int]]
@@ -149,29 +151,49 @@ def interleave(
     return found
 
 
-def _by_key(program: Program, name: str | None, inputs: Sequence[Any]) -> Callable[[], Any]:
-    """Returns a function that calls the program, and returns seconds by dispatch key."""
-    function, timer = _function(program, name), program.tracer
-    assert isinstance(timer, DispatchTimer)
-    keys = {kernel["name"]: kernel["key"] for kernel in program.manifest["kernels"]}
+@dataclass(frozen=True)
+class Call:
+    """The arguments to time a program with, and the function; None for the entry."""
 
-    def call() -> dict[str, float]:
-        timer.calls.clear()
-        function(*inputs)
-        return {keys[n]: s for n, s in timer.calls[-1].items()} if timer.calls else {}
+    inputs: Sequence[Any]
+    named: Mapping[str, Any]
+    function: str | None
 
-    return call
+    def on(self, program: Program) -> Callable[[], Any]:
+        """
+        Returns a function that calls a program. What the program updates is copied first, so that
+        neither the caller's arguments nor the program's state change.
+        """
+        function, flat = _function(program, self.function), self.inputs
+        if self.named and program.signature is None:
+            raise ArgumentError(f"{function.name} takes its arguments by position")
+        if self.function is None and program.signature is not None:
+            flat = program.signature.flat(program.state, self.inputs, self.named)
+        return partial(function, *repeatable(function, flat))
 
+    def by_key(self, program: Program) -> Callable[[], dict[str, float]]:
+        """Returns a function that calls a program, and returns seconds by dispatch key."""
+        run, timer = self.on(program), program.tracer
+        assert isinstance(timer, DispatchTimer)
+        keys = {kernel["name"]: kernel["key"] for kernel in program.manifest["kernels"]}
 
-def _whole(program: Program, name: str | None, inputs: Sequence[Any]) -> Callable[[], Any]:
-    function = _function(program, name)
+        def call() -> dict[str, float]:
+            timer.calls.clear()
+            run()
+            return {keys[n]: s for n, s in timer.calls[-1].items()} if timer.calls else {}
 
-    def call() -> dict[str, float]:
-        begin = time.perf_counter()
-        function(*inputs)
-        return {"": time.perf_counter() - begin}
+        return call
 
-    return call
+    def whole(self, program: Program) -> Callable[[], dict[str, float]]:
+        """Returns a function that calls a program, and returns its seconds."""
+        run = self.on(program)
+
+        def call() -> dict[str, float]:
+            begin = time.perf_counter()
+            run()
+            return {"": time.perf_counter() - begin}
+
+        return call
 
 
 def _function(program: Program, name: str | None) -> Function:
@@ -203,24 +225,46 @@ def tune(
     `budget` seconds (without the first compilation). Returns the program compiled with the fastest
     configs found. They are in `Program.tuning`, empty if none was faster; `save` stores them.
 
-    `tuning` is the starting point. Remarks report the configs that are kept. Raises the errors of
-    `compile`, and ArgumentError for an invalid budget or inputs that do not fit.
+    `source` is what `compile` takes, or a program that it returned; `kwargs`, `dynamic_shapes` and
+    other keywords are those of `compile`. `tuning` is the starting point. Arguments and state that
+    the program updates are copied first. Remarks report the configs that are kept. Raises the
+    errors of `compile`, and ArgumentError for an invalid budget, inputs that do not fit, or a
+    program whose source is unknown or gone.
     """
+    given = {name: options.pop(name) for name in ("kwargs", "dynamic_shapes") if name in options}
+    origin = _origin(source, options)
+    options, examples = dict(origin.options), origin.arguments() | {"inputs": inputs} | given
     if type(budget) not in (int, float) or not budget > 0:
         raise ArgumentError(f"budget is {budget!r}, but must be a number of seconds")
     for name in ("time_dispatches", "trace_dispatch_tensors", "devices", "pipeline_stages"):
         if options.pop(name, False):
             raise ArgumentError(f"{name} cannot be tuned with", hint="compile with it afterwards")
-    given: Tuning = dict(tuning or {})
-    imported = import_source(source, inputs)
+    start = options.pop("tuning", None)
+    begin: Tuning = dict(start or {} if tuning is None else tuning)
+    imported = import_source(origin.current(), **examples)
     stage = compile(imported, to="stream", time_dispatches=True, **options)
     assert isinstance(stage, ModuleOp)
     lowered = Imported(stage, imported.signature, imported.state)
-    trials = Trials(lowered, inputs, function, options)
-    untuned = trials.build(given)
-    tuned, best = _search(trials, untuned, given, budget)
-    kept = _confirmed(trials, untuned, tuned, best, given)
-    return _final(imported, inputs, function, kept, given, options)
+    call = Call(inputs, examples["kwargs"] or {}, function)
+    trials = Trials(lowered, call, options)
+    untuned = trials.build(begin)
+    tuned, best = _search(trials, untuned, begin, budget)
+    kept = _confirmed(trials, untuned, tuned, best, begin)
+    made = _final(imported, call, kept, begin, options)
+    made.origin = Origin.of(origin.current(), examples, options | {"tuning": made.tuning})
+    return made
+
+
+def _origin(source: Source, options: dict[str, Any]) -> Origin:
+    """What a program is compiled from: `source`, or what `source` was compiled from."""
+    if not isinstance(source, Program):
+        return Origin.of(source, {"kwargs": None, "dynamic_shapes": None}, options)
+    if source.origin is None:
+        raise ArgumentError(
+            "the source of the program is unknown: it was loaded, or compiled by torch.compile",
+            hint="irees.tune(model, inputs) tunes a model or a file",
+        )
+    return replace(source.origin, options=source.origin.options | options)
 
 
 @dataclass(frozen=True)
@@ -229,8 +273,7 @@ class Trials:
 
     lowered: Imported
     """The program before code generation."""
-    inputs: Sequence[Any]
-    function: str | None
+    call: Call
     options: Mapping[str, Any]
 
     def build(self, tuning: Tuning) -> Program:
@@ -242,13 +285,9 @@ class Trials:
         assert isinstance(made, Program)
         return made
 
-    def timed(self, program: Program) -> Callable[[], dict[str, float]]:
-        """Returns a function that calls a program, and returns seconds by dispatch key."""
-        return _by_key(program, self.function, self.inputs)
-
     def compared(self, before: Program, after: Program) -> dict[str, Samples]:
         """Returns the paired times of two programs, by dispatch key."""
-        return interleave(self.timed(before), self.timed(after), ROUND_SECONDS)
+        return interleave(self.call.by_key(before), self.call.by_key(after), ROUND_SECONDS)
 
     def faster(self, before: Program, after: Program, keys: set[str]) -> set[str]:
         """Returns the dispatches among `keys` that are faster in the second program."""
@@ -293,7 +332,7 @@ def _next_candidates(remaining: dict[str, Iterator[list[Config]]]) -> Tuning:
 
 def _worthwhile(trials: Trials, program: Program) -> dict[str, Iterator[list[Config]]]:
     """Returns the candidates of each dispatch above MIN_SHARE of the time."""
-    call = trials.timed(program)
+    call = trials.call.by_key(program)
     call()
     times = call()
     total = sum(times.values())
@@ -323,12 +362,7 @@ def _confirmed(
 
 
 def _final(
-    source: Imported,
-    inputs: Sequence[Any],
-    name: str | None,
-    kept: Tuning,
-    given: Tuning,
-    options: dict[str, Any],
+    source: Imported, call: Call, kept: Tuning, given: Tuning, options: dict[str, Any]
 ) -> Program:
     """The tuned program, or the untuned one if a whole call is not faster."""
     with collect():
@@ -337,7 +371,7 @@ def _final(
     assert isinstance(tuned, Program)
     if kept == given:
         return plain
-    before, after = _whole(plain, name, inputs), _whole(tuned, name, inputs)
+    before, after = call.whole(plain), call.whole(tuned)
     samples = interleave(before, after, FINAL_SECONDS)[""]
     if samples.is_faster(*WHOLE):
         text = f"a call takes {samples.gain:.0%} of its time"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 
@@ -171,6 +172,15 @@ def test_what_is_not_faster_is_not_kept(monkeypatch, verdict):
 def test_a_real_run(quick):
     program = irees.tune(MATMUL, [A, B], budget=1.0)
     np.testing.assert_allclose(program(A, B), A @ B, rtol=1e-4, atol=1e-4)
+
+
+def test_a_compiled_program_is_no_source():
+    program = irees.compile(MATMUL)
+    for made in (program, program.functions["main"], irees.compile(MATMUL, target="reference")):
+        with pytest.raises(ArgumentError, match="compiled already"):
+            irees.compile(made, (A, B))
+    with pytest.raises(ArgumentError, match="source of the program is unknown"):
+        irees.tune(copy.deepcopy(program), [A, B])
 
 
 def test_mistakes():

@@ -35,7 +35,7 @@ PASSES = (
 def is_onnx(program: Any) -> bool:
     """Whether a source is the path of an ONNX file or an `onnx.ModelProto`; imports neither."""
     if isinstance(program, str | Path):
-        return str(program).endswith(".onnx") and "\n" not in str(program)
+        return str(program).lower().endswith(".onnx") and "\n" not in str(program)
     return type(program).__module__.split(".")[0] == "onnx" and hasattr(program, "graph")
 
 

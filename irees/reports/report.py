@@ -121,8 +121,12 @@ def described(
     from importlib.metadata import version
 
     from irees.reports.record import recorded
+    from irees.runtime.program import main_function
 
-    peaks = _peaks(program) if inputs is not None else None
+    peaks = None
+    if inputs is not None:
+        peaks = _peaks(program)
+        function = function or main_function(program.functions).name
     explained = program.explain(inputs, function=function, peaks=peaks, as_data=True)
     data = recorded(module, replace(options, time_dispatches=False))
     rows = {row["name"]: row for row in explained["dispatches"]}

@@ -453,9 +453,10 @@ class Program:
         it rejected. Returns a text, or JSON-compatible data with `as_data`.
 
         With `inputs`, times the dispatches of a function (`main`, or the only one); the program
-        must be compiled with `time_dispatches`. `peaks` are the machine's GFLOP/s and GB/s: rates
-        are also given as a fraction of them. Raises ArgumentError for inputs of a program without
-        `time_dispatches`, and the errors of a call.
+        must be compiled with `time_dispatches`. `inputs` are the positional arguments of a call, or
+        flat arguments if `function` is given; updates are made to copies. `peaks` are the machine's
+        GFLOP/s and GB/s: rates are also given as a fraction of them. Raises ArgumentError for
+        inputs of a program without `time_dispatches`, and the errors of a call.
         """
         from irees.runtime.explanation import explanation, text_of
 
@@ -464,6 +465,8 @@ class Program:
             timed = self._main if function is None else self.functions.get(function)
             if timed is None:
                 raise ArgumentError(f"no function {function or 'main'!r} to time")
+            if function is None and self.signature is not None:
+                inputs = self.signature.flat(self.state, inputs, {})
             times = measured(timed, inputs)
         data = explanation(self, times, peaks)
         return data if as_data else text_of(data)
@@ -521,7 +524,20 @@ def measured(function: Function, inputs: Sequence[Any]) -> Times:
         raise ArgumentError(
             "the program does not time its dispatches", hint="compile it with time_dispatches=True"
         )
-    return function.tracer.measure(lambda: function(*inputs))
+    given = repeatable(function, inputs)
+    return function.tracer.measure(lambda: function(*given))
+
+
+def repeatable(function: Function, flat: Sequence[Any]) -> Sequence[Any]:
+    """The flat arguments for many calls: copies, if the function updates arguments or state."""
+    return list(map(_copied, flat)) if function.updates else flat
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an array or of a torch tensor; a number stays."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.detach().clone() if hasattr(value, "detach") else value
 
 
 def _tracer(

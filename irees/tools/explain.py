@@ -61,13 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(made, indent=1) if as_json else made)
         return 0
     inputs = inputs_of(program, arguments)
-    peaks = None
+    peaks, function = None, arguments.function
     if inputs is not None:
         from irees.backends.c.peaks import measure_peaks
 
+        function = function_of(program, function).name
         found = measure_peaks(num_threads())
         peaks = (found.gflops, found.gigabytes)
-    made = program.explain(inputs, function=arguments.function, peaks=peaks, as_data=as_json)
+    made = program.explain(inputs, function=function, peaks=peaks, as_data=as_json)
     print(json.dumps(made, indent=1) if as_json else made)
     return 0
 
