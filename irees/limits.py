@@ -39,6 +39,7 @@ TABLE = (
     Limit(
         "constant_bytes", 1 << 30, "bytes", "a tensor that is computed at compile time, or state"
     ),
+    Limit("import_seconds", 120, "seconds", "torch-mlir's work on an ONNX model"),
     Limit("map_terms", 1 << 8, "terms", "the operators in the results of one affine map"),
     Limit("work", 30_000_000, "steps", "the work that a program asks for by repetition, see below"),
 )

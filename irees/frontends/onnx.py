@@ -1,5 +1,5 @@
 """
-Imports ONNX models with torch-mlir's importer, in this process.
+Imports ONNX models with torch-mlir's importer, in a child process (`onnx_lowering.py`).
 
     program = irees.compile("model.onnx")
     program = irees.compile(onnx.load("model.onnx"))
@@ -10,11 +10,17 @@ takes the inputs of the graph by position or by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irees.errors import ParseError, UnsupportedError
+from irees import limits
+from irees.errors import ArgumentError, ParseError, UnsupportedError
 from irees.fence import fenced
 from irees.runtime.signature import Signature
 from irees.runtime.trees import LEAF, Tree
@@ -25,11 +31,6 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from irees.frontends.imported import Imported
-
-PASSES = (
-    "torch-onnx-to-torch-backend-pipeline",
-    "torch-backend-to-linalg-on-tensors-backend-pipeline",
-)
 
 
 def is_onnx(program: Any) -> bool:
@@ -44,10 +45,11 @@ def import_onnx(model: Any, *, ctx: Context | None = None) -> ModuleOp:
     """
     Imports an ONNX model as a module with one function, named after the model's graph.
 
-    `model` is a path or an `onnx.ModelProto`. Raises ParseError if the file cannot be read, and
-    UnsupportedError if it is not an ONNX model or torch-mlir cannot lower one of its ops.
+    `model` is a path or an `onnx.ModelProto`. Raises ParseError if the file cannot be read,
+    UnsupportedError if it is not an ONNX model or torch-mlir cannot lower one of its ops, and
+    LimitExceededError if that takes too long.
     """
-    return _import(_loaded(model), ctx)
+    return _import(model, ctx)[0]
 
 
 def import_onnx_program(model: Any) -> Imported:
@@ -59,62 +61,77 @@ def import_onnx_program(model: Any) -> Imported:
 
     from irees.frontends.imported import Imported
 
-    proto = _loaded(model)
-    module = _import(proto, None)
+    module, said = _import(model, None)
     _function(module).properties["sym_name"] = StringAttr("main")
-    return Imported(module, _signature(proto.graph))
+    return Imported(module, _signature(said["inputs"], said["results"]))
 
 
-def _loaded(model: Any) -> Any:
-    """The `onnx.ModelProto` of a path or a model, with the shapes that ONNX infers."""
-    try:
-        import onnx
-    except ImportError:
-        raise _lacking("onnx") from None
-    try:
-        proto = onnx.load(str(model)) if isinstance(model, str | Path) else model
-        return onnx.shape_inference.infer_shapes(proto, data_prop=True)
-    except OSError as error:
-        raise ParseError(f"cannot read {str(model)!r}: {error.strerror or error}") from None
-    except Exception as error:
-        raise UnsupportedError(f"not an ONNX model: {error}") from error
-
-
-def _lacking(name: str | None) -> UnsupportedError:
-    return UnsupportedError(
-        f"importing an ONNX model needs {name}", hint="pip install 'irees[onnx]'"
-    )
-
-
-def _import(proto: Any, ctx: Context | None) -> ModuleOp:
-    """Lowers a model to linalg."""
-    try:
-        from torch_mlir import ir, passmanager
-        from torch_mlir.dialects import torch as torch_dialect
-        from torch_mlir.extras import onnx_importer
-    except ImportError as error:
-        raise _lacking(error.name) from None
+def _import(model: Any, ctx: Context | None) -> tuple[ModuleOp, dict[str, Any]]:
+    """Returns the module of a model, and the description of its graph."""
     from irees.dialects.signature import mark_unsigned
 
     from .mlir import import_mlir
 
-    context = ir.Context()
-    torch_dialect.register_dialect(context)
-    try:
-        graph = onnx_importer.ModelInfo(proto)
-        lowered = graph.create_module(context=context)
-        function = onnx_importer.NodeImporter.define_function(graph.main_graph, lowered.operation)
-        function.import_all()
-        with context:
-            passmanager.PassManager.parse(f"builtin.module({','.join(PASSES)})").run(
-                lowered.operation
+    with tempfile.TemporaryDirectory(prefix="irees-onnx-") as name:
+        folder = Path(name)
+        _lower(_file_of(model, folder), folder)
+        try:
+            said = json.loads((folder / "answer.json").read_text())
+        except (OSError, ValueError):
+            raise UnsupportedError("torch-mlir failed on the model without a reason") from None
+        if "missing" in said:
+            raise UnsupportedError(
+                f"importing an ONNX model needs {said['missing']}",
+                hint="pip install 'irees[onnx]'",
             )
-    except Exception as error:
-        raise UnsupportedError(f"torch-mlir cannot lower the model: {error}") from error
-    text = lowered.operation.get_asm(enable_debug_info=True)
-    module = import_mlir(text.encode(), ctx, name=proto.graph.name)
-    mark_unsigned(_function(module), _unsigned(proto.graph.output))
-    return module
+        if "error" in said:
+            raise UnsupportedError(said["error"])
+        module = import_mlir(folder / "model.mlir", ctx, name=said["name"])
+    mark_unsigned(_function(module), said["unsigned"])
+    return module, said
+
+
+def _file_of(model: Any, folder: Path) -> Path:
+    """The file of a model; one in memory is written to a folder."""
+    if isinstance(model, str | Path):
+        try:
+            Path(model).open("rb").close()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ParseError(f"cannot read {str(model)!r}: {reason}") from None
+        return Path(model).absolute()
+    if not is_onnx(model):
+        raise ArgumentError(
+            f"the model is a {type(model).__name__}, but must be a path or an onnx.ModelProto"
+        )
+    file = folder / "model.onnx"
+    try:
+        file.write_bytes(model.SerializeToString())
+    except Exception as error:  # protobuf's limit is 2 GiB
+        hint = "save it with external data, and name the file"
+        raise UnsupportedError(f"the model cannot be serialized: {error}", hint=hint) from error
+    return file
+
+
+def _lower(model: Path, folder: Path) -> None:
+    """Runs the child process."""
+    command = [sys.executable, "-m", "irees.frontends.onnx_lowering", str(model), str(folder)]
+    path = os.pathsep.join(filter(None, sys.path))
+    seconds = limits.limit("import_seconds")
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        what = f"torch-mlir has not lowered the model in {seconds} s"
+        raise limits.exceeded("import_seconds", what) from None
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise UnsupportedError(f"torch-mlir crashed on the model: {name}")
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise UnsupportedError(f"torch-mlir failed on the model: {lines[-1]}")
 
 
 def _function(module: ModuleOp) -> Operation:
@@ -125,21 +142,11 @@ def _function(module: ModuleOp) -> Operation:
     return function
 
 
-def _unsigned(values: Iterable[Any]) -> list[int]:
-    """The numbers of the values whose elements are unsigned integers."""
-    from onnx import TensorProto
-
-    kinds = [getattr(TensorProto, f"UINT{bits}") for bits in (8, 16, 32, 64)]
-    return [i for i, value in enumerate(values) if value.type.tensor_type.elem_type in kinds]
-
-
-def _signature(graph: Any) -> Signature:
-    """The inputs of a graph by position and name. Older models list their weights among them."""
-    weights = {weight.name for weight in graph.initializer}
-    names = tuple(value.name for value in graph.input if value.name not in weights)
-    count = len(graph.output)
-    outputs: Tree = LEAF if count == 1 else {"kind": "tuple", "children": [LEAF] * count}
+def _signature(inputs: list[str], results: int) -> Signature:
+    """The inputs of a graph by position and by name; several results are a tuple."""
+    count = len(inputs)
+    outputs: Tree = LEAF if results == 1 else {"kind": "tuple", "children": [LEAF] * results}
     return Signature(
-        (LEAF,) * len(names), {}, names, {}, tuple({"argument": i} for i in range(len(names))),
-        outputs, tuple({"result": i} for i in range(count)), origin="onnx",
+        (LEAF,) * count, {}, tuple(inputs), {}, tuple({"argument": i} for i in range(count)),
+        outputs, tuple({"result": i} for i in range(results)), origin="onnx",
     )  # fmt: skip

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import irees
-from irees.errors import ArgumentError, ParseError, UnsupportedError
+from irees.errors import (
+    ArgumentError,
+    LimitExceededError,
+    ParseError,
+    UnsupportedError,
+)
 
 WAY = "needs onnx and torch-mlir: pip install 'irees[onnx]'"
 onnx = pytest.importorskip("onnx", reason=WAY)
@@ -114,11 +121,38 @@ def test_the_command_line_runs_a_model(tmp_path, capfd):
     assert "2xf32=-1 -2" in capfd.readouterr().out
 
 
+def test_a_model_that_torch_mlir_never_finishes_has_a_limit():
+    pads = numpy_helper.from_array(np.int64([0, 0, 1, 1, 0, 0, 1, 1]), "pads")
+    weight = numpy_helper.from_array(np.ones((2, 2, 3, 3), np.float32), "w")
+    nodes = [
+        helper.make_node("Pad", ["x", "pads"], ["p"], mode="wrap"),
+        helper.make_node("Conv", ["p", "w"], ["y"]),
+    ]
+    x, y = ((name, TensorProto.FLOAT, [1, 2, 6, 6]) for name in "xy")
+    with pytest.raises(LimitExceededError, match="has not lowered the model in 8 s"):
+        irees.compile(graph_of(nodes, [x], [y], [pads, weight]), limits={"import_seconds": 8})
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("kill -SEGV $$", "crashed on the model: SIGSEGV"), ("echo why >&2; exit 3", "model: why")],
+)
+def test_a_crash_of_torch_mlir_is_an_error(tmp_path, monkeypatch, script, words):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(UnsupportedError, match=words):
+        irees.compile(model(3))
+
+
 def test_what_is_no_model_is_refused(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"no model")
     with pytest.raises(UnsupportedError, match="not an ONNX model"):
         import_onnx(path)
+    with pytest.raises(ArgumentError, match="the model is a int"):
+        import_onnx(5)
 
 
 def test_an_op_that_nobody_knows_is_refused():
