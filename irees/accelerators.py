@@ -44,7 +44,18 @@ class Accelerator:
         known = {each.name for each in fields(cpu)}
         if unknown := sorted(set(self.facts) - known):
             raise PluginError(f"target {name!r} has an unknown fact {unknown[0]!r}")
+        for fact, value in self.facts.items():
+            _check_fact(name, fact, value, getattr(cpu, fact))
         return replace(cpu, **{**self.facts, "accelerator": name})
+
+
+def _check_fact(name: str, fact: str, value: Any, usual: Any) -> None:
+    """Raises PluginError for a fact that the passes cannot calculate with."""
+    is_size = type(usual) is int
+    if type(value) is type(usual) and not (is_size and not 0 <= value < 1 << 63):
+        return
+    wanted = f"an int from 0 to {(1 << 63) - 1}" if is_size else f"a {type(usual).__name__}"
+    raise PluginError(f"target {name!r} has the fact {fact!r} = {value!r}, but must have {wanted}")
 
 
 def accelerator(name: str) -> Accelerator | None:

@@ -122,6 +122,7 @@ def _checked(found: Config, wanted: int, home: str, op: Any) -> Config:
     tiles = list(found.tiles) if isinstance(found.tiles, Iterable) else []
     if len(tiles) != wanted:
         text = f"{home} returns the tiles {found.tiles} for {wanted} classes of loops"
+        text = f"{text}; return one tile for each of group.classes"
         raise PluginError(text, op=op)
     threads = None if found.threads is None else number(found.threads, "the threads", MOST_THREADS)
     return replace(

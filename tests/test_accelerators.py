@@ -188,6 +188,10 @@ def test_the_target_is_one_like_others(npu, tmp_path):
     ("special", "problem"),
     [
         (Accelerator(facts={"lanes": 3}), "unknown fact 'lanes'"),
+        (Accelerator(facts={"vector_bytes": "x"}), "'vector_bytes' = 'x', but must have an int"),
+        (Accelerator(facts={"l1_bytes": -5}), "'l1_bytes' = -5, but must have an int from 0"),
+        (Accelerator(facts={"threads": True}), "'threads' = True, but must have an int from 0"),
+        (Accelerator(facts={"features": "avx"}), "'features' = 'avx', but must have a tuple"),
         (
             Accelerator(without=("irees-insert-shape-checks",)),
             "cannot disable the mandatory pass irees-insert-shape",

@@ -58,7 +58,8 @@ def pairs(sources: list[str], places: list[str]) -> list[tuple[str, str]]:
         )
     for path in sources:
         if path != "-" and not Path(path).is_file():
-            raise ArgumentError(f"{path} does not exist")
+            reason = "is a folder" if Path(path).is_dir() else "does not exist"
+            raise ArgumentError(f"{path} {reason}")
     if len(sources) == 2:
         return [(path, (places or [BEFORE_PRINTING])[0]) for path in sources]
     given = [*places, BEFORE_PRINTING] if len(places) < 2 else places

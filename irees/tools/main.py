@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from irees.errors import EXIT_OK, EXIT_USAGE, InternalError, IreesError
+from irees.errors import EXIT_OK, EXIT_USAGE, ArgumentError, InternalError, IreesError
 from irees.fence import as_irees_error, reproducible
 
 COMMANDS = {
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(command: str, words: Sequence[str]) -> int:
     try:
+        if sys.stdout is None:  # the caller closed it, as in a daemon
+            sys.stdout = open(os.devnull, "w")
         status = module_of(command).run(parser_of(command).parse_args(words))
         sys.stdout.flush()
         return status
@@ -75,6 +78,11 @@ def _guarded(command: str, words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except BaseException as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            # What is left in the buffer would fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            text = "cannot write the output: no space left on the device"
+            return _told(ArgumentError(text, hint="free space, or write elsewhere"))
         if (found := as_irees_error(f"irees {command}", error, _given(words))) is None:
             raise
         return _told(found)
