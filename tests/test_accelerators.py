@@ -261,7 +261,7 @@ def test_a_strategy_chooses_the_tiles(having, monkeypatch, target):
             lambda group, target: Config([1, 2, 3, 4]),
             r"returns the tiles \[1, 2, 3, 4\] for 1 clas",
         ),
-        (lambda group, target: Config(3), "returns the tiles 3 for 1 classes"),
+        (lambda group, target: Config(3), "for 1 classes of loops; return one tile for each"),
         (lambda group, target: Config([-1]), "the tile -1, but must return an int from 0"),
         (lambda group, target: Config([1 << 70]), "the tile 11805.*, but must return an int from"),
         (lambda group, target: Config([4.0]), "the tile 4.0, but must return an int from 0"),

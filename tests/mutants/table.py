@@ -18,6 +18,7 @@ from breadth_faults import MUTANTS as BREADTH_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from fence_faults import MUTANTS as FENCE_MUTANTS
 from mutant import Mutant
+from plugin_faults import MUTANTS as PLUGIN_MUTANTS
 from reduction_faults import MUTANTS as REDUCTION_MUTANTS
 from state_faults import MUTANTS as STATE_MUTANTS
 
@@ -1721,6 +1722,7 @@ MUTANTS = (
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
     *FENCE_MUTANTS,
+    *PLUGIN_MUTANTS,
     *REDUCTION_MUTANTS,
     *STATE_MUTANTS,
     *DEVICE_MUTANTS,
