@@ -44,7 +44,11 @@ _IREE = {"--iree-flow-trace-dispatch-tensors": "--trace-dispatch-tensors"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; raises no exceptions."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    return _guarded(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(words: Sequence[str]) -> int:
+    """Runs one command line; raises its errors."""
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return EXIT_OK if words else EXIT_USAGE
@@ -55,18 +59,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = ", ".join(get_close_matches(words[0], COMMANDS, 1) or COMMANDS)
         print(f"irees: error: unknown command {words[0]!r}; use {known}", file=sys.stderr)
         return EXIT_USAGE
-    return _guarded(words[0], [_dashed(word) for word in words[1:]])
+    try:
+        given = parser_of(words[0]).parse_args([_dashed(word) for word in words[1:]])
+    except SystemExit as end:  # --help
+        return end.code if isinstance(end.code, int) else EXIT_USAGE
+    return module_of(words[0]).run(given)
 
 
-def _guarded(command: str, words: Sequence[str]) -> int:
+def _guarded(words: Sequence[str]) -> int:
+    command = words[0] if words else ""
     try:
         if sys.stdout is None:  # the caller closed it, as in a daemon
             sys.stdout = open(os.devnull, "w")
-        status = module_of(command).run(parser_of(command).parse_args(words))
+        status = _run(words)
         sys.stdout.flush()
         return status
     except InternalError as error:
-        return _told(reproducible(f"irees {command}", error, _given(words)))
+        return _told(reproducible(f"irees {command}", error, _given(words[1:])))
     except IreesError as error:
         return _told(error)
     except SystemExit as error:
@@ -83,7 +92,7 @@ def _guarded(command: str, words: Sequence[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             text = "cannot write the output: no space left on the device"
             return _told(ArgumentError(text, hint="free space, or write elsewhere"))
-        if (found := as_irees_error(f"irees {command}", error, _given(words))) is None:
+        if (found := as_irees_error(f"irees {command}", error, _given(words[1:]))) is None:
             raise
         return _told(found)
 
@@ -102,6 +111,10 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 
 class Parser(argparse.ArgumentParser):
     """Raises UsageError in one line, with the nearest names."""
+
+    def print_help(self, file: Any = None) -> None:
+        """Prints the help; argparse ignores errors of the output."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         from irees.tools.common import UsageError

@@ -31,6 +31,17 @@ def test_a_full_device_is_an_error_of_one_line(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], []])
+def test_help_needs_an_output(words):
+    line = '"$0" -m irees "$@" >/dev/full'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, *words], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("irees: error: cannot write the output")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("name", "reason"), [("", "is a folder"), ("x", "does not exist")])
 def test_a_diff_says_why_it_cannot_read(tmp_path, capsys, name, reason):
     path = str(tmp_path / name)
