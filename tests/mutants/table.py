@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from accesses import MUTANTS as ACCESS_MUTANTS
 from breadth_faults import MUTANTS as BREADTH_MUTANTS
+from call_faults import MUTANTS as CALL_MUTANTS
 from device import MUTANTS as DEVICE_MUTANTS
 from fence_faults import MUTANTS as FENCE_MUTANTS
 from mutant import Mutant
@@ -1722,6 +1723,7 @@ MUTANTS = (
     *ACCESS_MUTANTS,
     *BREADTH_MUTANTS,
     *FENCE_MUTANTS,
+    *CALL_MUTANTS,
     *PLUGIN_MUTANTS,
     *REDUCTION_MUTANTS,
     *STATE_MUTANTS,

@@ -1,0 +1,51 @@
+"""Faults of ONNX models as programs, and of programs that are called to be timed."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+ONNX = "tests/frontends/test_onnx.py"
+TIMED = "tests/frontends/test_torch_tuning.py"
+
+MUTANTS = (
+    Mutant(
+        "A564",
+        "unsigned results of an ONNX model are signed",
+        "irees/frontends/onnx.py",
+        '    mark_unsigned(_function(module), said["unsigned"])',
+        "    mark_unsigned(_function(module), [])",
+        (ONNX,),
+    ),
+    Mutant(
+        "A565",
+        "weights that an ONNX model lists among its inputs are arguments",
+        "irees/frontends/onnx_lowering.py",
+        "for value in graph.input if value.name not in weights",
+        "for value in graph.input",
+        (ONNX,),
+    ),
+    Mutant(
+        "A566",
+        "a crash of torch-mlir is not told",
+        "irees/frontends/onnx.py",
+        "    if done.returncode < 0:",
+        "    if False:",
+        (ONNX,),
+    ),
+    Mutant(
+        "A567",
+        "calls that are timed update the caller's arguments and the state",
+        "irees/runtime/program.py",
+        "    return list(map(_copied, flat)) if function.updates else flat",
+        "    return flat",
+        (TIMED,),
+    ),
+    Mutant(
+        "A568",
+        "a program is explained with a tree as a flat argument",
+        "irees/runtime/program.py",
+        "            if function is None and self.signature is not None:",
+        "            if False:",
+        (TIMED,),
+    ),
+)
