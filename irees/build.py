@@ -92,11 +92,13 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
     if isinstance(source, Program | Function | DeviceProgram | ReferenceProgram):
         raise ArgumentError("the program is compiled already", hint="compile what it is made of")
     if is_onnx(source):
+        _refuse_dynamic_shapes(examples, "name the dims of the model's inputs")
         return import_onnx_program(source)
     if isinstance(source, str | Path):
         return Imported(import_mlir(source))
     if is_jax(source):
-        return import_jax_program(source, inputs or ())
+        _refuse_dynamic_shapes(examples, "export the function with symbolic shapes")
+        return import_jax_program(source, inputs or (), examples.get("kwargs"))
     if not callable(source) or isinstance(source, type):
         raise ArgumentError(
             f"the program is a {type(source).__name__}, but must be MLIR text or its path, a "
@@ -106,6 +108,12 @@ def import_source(source: Source, inputs: Sequence[Any] | None = None, **example
     from irees.frontends.torch import import_program
 
     return import_program(source, inputs, **examples)
+
+
+def _refuse_dynamic_shapes(examples: Mapping[str, Any], hint: str) -> None:
+    """Raises ArgumentError if `dynamic_shapes` are given."""
+    if examples.get("dynamic_shapes") is not None:
+        raise ArgumentError("dynamic_shapes are for programs of PyTorch", hint=hint)
 
 
 class Texts:

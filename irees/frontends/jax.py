@@ -12,7 +12,7 @@ Unsigned results are marked as such, because IREE's integer types are signless.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from xdsl.context import Context
@@ -31,7 +31,7 @@ from .mlir import import_mlir
 
 
 def is_jax(program: Any) -> bool:
-    """Whether an object is a jitted or a lowered JAX function; does not import jax."""
+    """Whether an object is a jitted, lowered or exported JAX function; does not import jax."""
     return type(program).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
@@ -45,32 +45,47 @@ def import_jax(program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None 
 
 
 def import_jax_program(
-    program: Any, inputs: Sequence[Any] = (), *, ctx: Context | None = None
+    program: Any,
+    inputs: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    ctx: Context | None = None,
 ) -> Imported:
     """
     Imports a JAX function as a module with one function, `main`, and its signature.
 
     `program` is the result of `jax.jit`, called with example arguments (arrays or
-    `jax.ShapeDtypeStruct`), or the result of its `lower`. Raises UnsupportedError if JAX cannot
-    trace the function or IREE's importer cannot lower it.
+    `jax.ShapeDtypeStruct`), or the result of its `lower`, or of `jax.export`. Raises
+    UnsupportedError if JAX cannot trace the function or IREE's importer cannot lower it.
     """
+    if hasattr(program, "mlir_module"):
+        return _imported(program, program.mlir_module(), program.module_kept_var_idx, ctx)
     lowered = program
     if not hasattr(program, "compiler_ir"):
         try:
-            lowered = program.lower(*inputs)
+            lowered = program.lower(*inputs, **kwargs or {})
         except Exception as error:
             raise UnsupportedError(f"JAX cannot trace the function: {error}") from error
     text = lowered.compiler_ir("stablehlo").operation.get_asm(enable_debug_info=True)
-    module = import_mlir(linalg_of(text.encode()), ctx, name="<jax>")
-    (function,) = (op for op in module.body.block.ops if _is_main(op))
+    return _imported(lowered, text, lowered._lowering.compile_args.get("kept_var_idx"), ctx)
+
+
+def _imported(
+    lowered: Any, text: str, kept: Collection[int] | None, ctx: Context | None
+) -> Imported:
+    """The module and the signature of StableHLO; `kept` are the leaves that are arguments of it."""
     from jax import tree_util
 
-    dtypes = [str(leaf.dtype) for leaf in tree_util.tree_leaves(lowered.out_info)]
-    mark_unsigned(function, [i for i, dtype in enumerate(dtypes) if dtype.startswith("uint")])
-    return Imported(module, _signature(lowered))
+    module = import_mlir(linalg_of(text.encode()), ctx, name="<jax>")
+    (function,) = (op for op in module.body.block.ops if _is_main(op))
+    results = getattr(lowered, "out_avals", None)
+    results = tree_util.tree_leaves(lowered.out_info) if results is None else results
+    unsigned = [i for i, leaf in enumerate(results) if str(leaf.dtype).startswith("uint")]
+    mark_unsigned(function, unsigned)
+    return Imported(module, _signature(lowered, kept))
 
 
-def _signature(lowered: Any) -> Signature | None:
+def _signature(lowered: Any, arguments: Collection[int] | None) -> Signature | None:
     """Returns the signature of the function; None if its trees contain user-defined classes."""
     args, kwargs = lowered.in_tree.children()
     try:
@@ -81,7 +96,7 @@ def _signature(lowered: Any) -> Signature | None:
     except TypeError:
         return None
     count = sum(map(count_leaves, (*positional, *named.values())))
-    kept = sorted(lowered._lowering.compile_args.get("kept_var_idx", range(count)))
+    kept = sorted(range(count) if arguments is None else arguments)
     leaves = [{"argument": kept.index(i)} if i in kept else {"ignored": True} for i in range(count)]
     results = tuple({"result": i} for i in range(count_leaves(outputs)))
     return Signature(

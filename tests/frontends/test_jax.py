@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import irees
-from irees.errors import UnsupportedError
+from irees.errors import ArgumentError, IreesError, UnsupportedError
 
 WAY = "needs jax and IREE's importer: pip install 'irees[jax]'"
 jax = pytest.importorskip("jax", reason=WAY)
 pytest.importorskip("iree.compiler", reason=WAY)
 
-from jax import lax  # noqa: E402
+from jax import export, lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
 from irees.frontends.jax import import_jax  # noqa: E402
@@ -146,6 +146,46 @@ def test_ops_know_their_line_of_python():
     module = import_jax(jax.jit(lambda x: jnp.tanh(x)), (f32(4),))
     tanh = next(op for op in module.walk() if op.name == "math.tanh")
     assert "test_jax.py" in str(tanh.location)
+
+
+def scaled(x, *, scale, unused=None):
+    return {"scaled": x["x"] * scale, "bytes": x["x"].astype(jnp.uint8)}
+
+
+def test_a_function_takes_keywords():
+    x, named = {"x": np.float32([1, 200])}, {"scale": np.float32(3)}
+    program = irees.compile(jax.jit(scaled), (x,), kwargs=named)
+    got = program(x, scale=np.float32(4))
+    np.testing.assert_array_equal(got["scaled"], np.float32([4, 800]))
+    assert got["bytes"].dtype == np.uint8
+    np.testing.assert_array_equal(got["bytes"], [1, 200])
+
+
+def test_an_exported_function_keeps_its_signature():
+    x, named = {"x": np.float32([1, 200])}, {"scale": np.float32(3)}
+    exported = export.export(jax.jit(scaled))(x, **named)
+    got = irees.compile(exported)(x, **named)
+    np.testing.assert_array_equal(got["scaled"], np.float32([3, 600]))
+    np.testing.assert_array_equal(got["bytes"], np.uint8([1, 200]))
+
+
+def test_an_exported_function_with_symbolic_shapes_takes_all_sizes():
+    rows, columns = export.symbolic_shape("rows, columns")
+    kinds = [
+        jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((rows, columns), (columns, rows))
+    ]
+    program = irees.compile(export.export(jax.jit(lambda x, y: jnp.tanh(x @ y).sum(0)))(*kinds))
+    for shape in ((1, 1), (3, 5), (40, 17)):
+        x, y = f32(*shape), f32(*shape[::-1])
+        # Sums of up to 17 products, and of up to 40 values of at most 1.
+        np.testing.assert_allclose(program(x, y), np.tanh(x @ y).sum(0), rtol=1e-4, atol=1e-4)
+    with pytest.raises(IreesError):
+        program(f32(3, 5), f32(4, 3))
+
+
+def test_dynamic_shapes_are_for_pytorch():
+    with pytest.raises(ArgumentError, match="export the function with symbolic shapes"):
+        irees.compile(jax.jit(jnp.sin), (f32(3),), dynamic_shapes=({0: None},))
 
 
 def test_a_function_that_cannot_be_traced_is_refused():

@@ -25,6 +25,15 @@ _CHUNK = 1 << 20
 _WINDOW = 64 << 20
 """Bytes of a mapped file that are searched before its memory is given back."""
 
+_FOREIGN = {
+    b"PK\x03\x04": (
+        "an archive",
+        "irees.load reads a saved program; compile what torch.export.load or torch.load returns",
+    ),
+    b"ML\xefR": ("MLIR bytecode", "mlir-opt or iree-opt converts it to text"),
+}
+"""What is not text, by its first bytes, and what to do with it."""
+
 
 class Source:
     """Text to import: its `name`, the IR as `text`, and the resources by key."""
@@ -33,6 +42,8 @@ class Source:
         self.name = name
         self._data = data
         self.blobs: dict[str, Blob] = {}
+        if (found := _FOREIGN.get(bytes(data[:4]))) is not None:
+            raise ParseError(f"{name} is {found[0]}, not MLIR text", hint=found[1])
         begin = _BEGIN.search(data)
         if begin is None:
             self.text = self._decode(0, len(data))

@@ -311,3 +311,14 @@ def test_a_global_that_is_not_defined(line, target):
         f"util.global private @g = 1 : i32\n{text}".replace("@nowhere", "@g"), verify=False
     )
     assert module is not None
+
+
+@pytest.mark.parametrize(
+    ("begin", "words"),
+    [(b"PK\x03\x04", "is an archive.*irees.load"), (b"ML\xefR", "is MLIR bytecode.*iree-opt")],
+)
+def test_a_file_of_another_kind_is_named(tmp_path, begin, words):
+    path = tmp_path / "program"
+    path.write_bytes(begin + bytes(range(256)))
+    with pytest.raises(ParseError, match=words):
+        import_mlir(path)
