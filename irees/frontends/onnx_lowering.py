@@ -35,6 +35,14 @@ def lower(model: str, folder: Path) -> dict[str, Any]:
         proto = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True)
     except Exception as error:
         return {"error": f"not an ONNX model: {error}"}
+    from irees.frontends.onnx_repairs import Unrepaired, repair
+
+    said = described(proto.graph)
+    try:
+        repair(proto)
+    except Unrepaired as error:
+        return {"error": f"torch-mlir gives wrong values: {error}"}
+    proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     context = ir.Context()
     torch_dialect.register_dialect(context)
     try:
@@ -50,7 +58,7 @@ def lower(model: str, folder: Path) -> dict[str, Any]:
         return {"error": f"torch-mlir cannot lower the model: {error}"}
     with (folder / "model.mlir").open("wb") as file:
         lowered.operation.print(file=file, binary=True, enable_debug_info=True)
-    return described(proto.graph)
+    return said
 
 
 def described(graph: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from irees.errors import (
 WAY = "needs onnx and torch-mlir: pip install 'irees[onnx]'"
 onnx = pytest.importorskip("onnx", reason=WAY)
 pytest.importorskip("torch_mlir", reason=WAY)
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'irees[torch]'")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
@@ -119,6 +120,51 @@ def test_the_command_line_runs_a_model(tmp_path, capfd):
     onnx.save(made, str(path))
     assert main(["run", str(path), "--input=2xf32=1,2"]) == 0
     assert "2xf32=-1 -2" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize("shape", [(2, 16, 3, 5), (1, 8, 4, 4)])
+def test_depth_to_space(mode, shape):
+    batch, channels, height, width = shape
+    kept = channels // 4
+    nodes = [helper.make_node("DepthToSpace", ["x"], ["y"], mode=mode, blocksize=2)]
+    result = [batch, kept, height * 2, width * 2]
+    y = ("y", TensorProto.FLOAT, result)
+    program = irees.compile(graph_of(nodes, [("x", TensorProto.FLOAT, shape)], [y]))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    if mode == "DCR":
+        parts = x.reshape(batch, 2, 2, kept, height, width).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        parts = x.reshape(batch, kept, 2, 2, height, width).transpose(0, 1, 4, 2, 5, 3)
+    np.testing.assert_array_equal(program(x), parts.reshape(result))
+
+
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_places_outside_of_an_image_are_zero(mode, aligned):
+    image = ("x", TensorProto.FLOAT, [1, 2, 4, 5])
+    grid, y = ("g", TensorProto.FLOAT, [1, 3, 7, 2]), ("y", TensorProto.FLOAT, [1, 2, 3, 7])
+    nodes = [
+        helper.make_node(
+            "GridSample", ["x", "g"], ["y"], mode=mode, align_corners=aligned, padding_mode="zeros"
+        )
+    ]
+    program = irees.compile(graph_of(nodes, [image, grid], [y]))
+    random = np.random.default_rng(0)
+    x = random.standard_normal((1, 2, 4, 5)).astype(np.float32)
+    g = random.uniform(-2.5, 2.5, (1, 3, 7, 2)).astype(np.float32)
+    options = {"mode": mode, "align_corners": bool(aligned), "padding_mode": "zeros"}
+    sample = torch.nn.functional.grid_sample
+    wanted = sample(torch.from_numpy(x), torch.from_numpy(g), **options).numpy()
+    # A place has an error of a few units in the last place, times the difference of two pixels.
+    np.testing.assert_allclose(program(x, g), wanted, atol=1e-5)
+
+
+def test_an_image_of_unknown_size_is_not_sampled_wrongly():
+    nodes = [helper.make_node("DepthToSpace", ["x"], ["y"], mode="CRD", blocksize=2)]
+    x, y = ("x", TensorProto.FLOAT, [1, 16, "h", 4]), ("y", TensorProto.FLOAT, [1, 4, "g", 8])
+    with pytest.raises(UnsupportedError, match="DepthToSpace needs an image of rank 4 and known"):
+        irees.compile(graph_of(nodes, [x], [y]))
 
 
 def test_a_model_that_torch_mlir_never_finishes_has_a_limit():

@@ -48,4 +48,20 @@ MUTANTS = (
         "            if False:",
         (TIMED,),
     ),
+    Mutant(
+        "A569",
+        "DepthToSpace in the order CRD is left to torch-mlir",
+        "irees/frontends/onnx_repairs.py",
+        '    "DepthToSpace": _depth_to_space,\n',
+        "",
+        (ONNX,),
+    ),
+    Mutant(
+        "A570",
+        "a grid outside of an image is left to torch-mlir",
+        "irees/frontends/onnx_repairs.py",
+        '    "GridSample": _grid_sample,\n',
+        "",
+        (ONNX,),
+    ),
 )
