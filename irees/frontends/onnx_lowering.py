@@ -9,6 +9,7 @@ lowered, to FOLDER/answer.json.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def lower(model: str, folder: Path) -> dict[str, Any]:
     try:
         repair(proto)
     except Unrepaired as error:
-        return {"error": f"torch-mlir gives wrong values: {error}"}
+        return {"error": f"torch-mlir cannot lower the model: {error}"}
     proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     context = ir.Context()
     torch_dialect.register_dialect(context)
@@ -55,10 +56,22 @@ def lower(model: str, folder: Path) -> dict[str, Any]:
                 lowered.operation
             )
     except Exception as error:
-        return {"error": f"torch-mlir cannot lower the model: {error}"}
+        return {"error": f"torch-mlir cannot lower the model: {reason(str(error))}"}
     with (folder / "model.mlir").open("wb") as file:
         lowered.operation.print(file=file, binary=True, enable_debug_info=True)
     return said
+
+
+def reason(said: str) -> str:
+    """The first error of torch-mlir in one line: the node, and the op of ONNX if it is one."""
+    found = re.search(r"error: (.*)", said)
+    line = (found[1] if found else said.strip().partition("\n")[0]).strip()
+    text, _, ir = line.partition(": %")
+    op = re.search(r'name = "onnx\.(\w+)"', ir)
+    node = re.match(r'"([^"]+)": ', text)
+    if op is None:
+        return text
+    return f"it has no lowering of {op[1]}" + (f" (node {node[1]!r})" if node else "")
 
 
 def described(graph: Any) -> dict[str, Any]:

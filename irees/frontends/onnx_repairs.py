@@ -1,13 +1,15 @@
 """
-Rewrites the nodes of an ONNX graph that torch-mlir lowers to wrong values. Part of the child
-process of `onnx_lowering.py`.
+Rewrites the nodes of an ONNX graph that torch-mlir lowers to wrong values or not at all. Part of
+the child process of `onnx_lowering.py`.
 
     DepthToSpace (CRD)                     torch-mlir is right only if C = blocksize^3
       =>  Reshape, Transpose, Reshape
     GridSample of zeros around an image    torch-mlir weighs pixels outside of the image
       =>  Pad by one pixel; GridSample at clamped places
+    Pad (wrap)                             torch-mlir never ends
+      =>  Slice, Concat
 
-A node whose sizes are unknown is refused, since its values would be wrong.
+A node of which too little is known is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from onnx import helper, numpy_helper
 
 
 class Unrepaired(Exception):
-    """A node that torch-mlir lowers wrongly, and that cannot be rewritten."""
+    """A node that torch-mlir does not lower rightly, and that cannot be rewritten."""
 
 
 def repair(proto: Any) -> None:
@@ -64,11 +66,32 @@ class Node:
             )
         return [size or 0 for size in shape[1:]]
 
+    def numbers(self, number: int) -> list[int] | None:
+        """The integers of a constant input; None without the input. Raises Unrepaired."""
+        name = self.node.input[number] if number < len(self.node.input) else ""
+        if not name:
+            return None
+        for weight in self.graph.initializer:
+            if weight.name == name:
+                return numpy_helper.to_array(weight).reshape(-1).tolist()
+        for node in self.graph.node:
+            if name in node.output and node.op_type == "Constant":
+                value = helper.get_attribute_value(node.attribute[0])
+                return np.reshape(
+                    numpy_helper.to_array(value) if hasattr(value, "dims") else value, -1
+                ).tolist()
+        raise Unrepaired(f"{self.node.op_type} needs constants, but {name!r} is none")
+
     def constant(self, array: np.ndarray) -> str:
         """Adds a weight; returns its name."""
         name = f"irees.{len(self.graph.initializer)}"
         self.graph.initializer.append(numpy_helper.from_array(array, name))
         return name
+
+    def part(self, x: str, axis: int, start: int, stop: int) -> str:
+        """The elements of a range along an axis."""
+        given = [self.constant(np.array([n], np.int64)) for n in (start, stop, axis)]
+        return self.emit("Slice", [x, *given])
 
     def emit(self, kind: str, inputs: Sequence[str], last: bool = False, **attributes: Any) -> str:
         """Adds a node; returns the name of its result, that of the whole if it is the last one."""
@@ -120,7 +143,28 @@ def _grid_sample(node: Node) -> list[Any]:
     return node.made
 
 
+def _pad(node: Node) -> list[Any]:
+    """y = x[n - low:], x, x[:high] along each axis"""
+    if node.text("mode", "constant") != "wrap":
+        return [node.node]
+    pads, shape = node.numbers(1) or [], node.shapes.get(node.node.input[0], [])
+    axes = node.numbers(3) or list(range(len(pads) // 2))
+    x, lows, highs = node.node.input[0], pads[: len(axes)], pads[len(axes) :]
+    for axis, low, high in zip(axes, lows, highs, strict=True):
+        size = shape[axis] if -len(shape) <= axis < len(shape) else None
+        if low == high == 0:
+            continue
+        if size is None or not (0 <= low <= size and 0 <= high <= size):
+            raise Unrepaired(f"Pad by {low} and {high} needs a size that is known and not smaller")
+        ends = [(size - low, size), (0, size), (0, high)]
+        parts = [node.part(x, axis, *end) for end in ends if end[0] < end[1]]
+        x = node.emit("Concat", parts, axis=axis)
+    node.emit("Identity", [x], last=True)
+    return node.made
+
+
 REPAIRS: dict[str, Callable[[Node], list[Any]]] = {
     "DepthToSpace": _depth_to_space,
     "GridSample": _grid_sample,
+    "Pad": _pad,
 }

@@ -64,4 +64,12 @@ MUTANTS = (
         "",
         (ONNX,),
     ),
+    Mutant(
+        "A571",
+        "a pad that wraps takes its low end from the begin",
+        "irees/frontends/onnx_repairs.py",
+        "        ends = [(size - low, size), (0, size), (0, high)]",
+        "        ends = [(0, low), (0, size), (0, high)]",
+        (ONNX,),
+    ),
 )
