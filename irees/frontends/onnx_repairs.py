@@ -27,7 +27,11 @@ class Unrepaired(Exception):
 
 def repair(proto: Any) -> None:
     """Rewrites the nodes of a model in place. Raises Unrepaired."""
-    graph = proto.graph
+    _repair(proto.graph, {})
+
+
+def _repair(graph: Any, outside: dict[str, list[int | None]]) -> None:
+    """Rewrites the nodes of a graph, and of the branches and bodies in it."""
     values = [*graph.input, *graph.value_info, *graph.output]
     shapes = {
         v.name: [
@@ -35,9 +39,12 @@ def repair(proto: Any) -> None:
         ]
         for v in values
     }
-    shapes |= {weight.name: list(weight.dims) for weight in graph.initializer}
+    shapes = outside | shapes | {weight.name: list(weight.dims) for weight in graph.initializer}
     nodes: list[Any] = []
     for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _repair(attribute.g, shapes)
         rewrite = REPAIRS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         nodes += [node] if rewrite is None else rewrite(Node(node, shapes, graph))
     del graph.node[:]

@@ -139,6 +139,27 @@ def test_depth_to_space(mode, shape):
     np.testing.assert_array_equal(program(x), parts.reshape(result))
 
 
+def test_branches_are_rewritten_too():
+    y, z = ("y", TensorProto.FLOAT, [1, 4, 4, 4]), ("z", TensorProto.FLOAT, [1, 4, 4, 4])
+    branches = [
+        helper.make_graph(
+            [helper.make_node("DepthToSpace", ["x"], [name], mode=mode, blocksize=2)],
+            mode, [], [helper.make_tensor_value_info(*value)],
+        )
+        for mode, value in (("CRD", y), ("DCR", z))
+        for name in value[:1]
+    ]  # fmt: skip
+    then, other = branches
+    nodes = [helper.make_node("If", ["c"], ["r"], then_branch=then, else_branch=other)]
+    inputs = [("c", TensorProto.BOOL, []), ("x", TensorProto.FLOAT, [1, 16, 2, 2])]
+    program = irees.compile(graph_of(nodes, inputs, [("r", TensorProto.FLOAT, [1, 4, 4, 4])]))
+    x = np.arange(64, dtype=np.float32).reshape(1, 16, 2, 2)
+    crd = x.reshape(1, 4, 2, 2, 2, 2).transpose(0, 1, 4, 2, 5, 3).reshape(1, 4, 4, 4)
+    dcr = x.reshape(1, 2, 2, 4, 2, 2).transpose(0, 3, 4, 1, 5, 2).reshape(1, 4, 4, 4)
+    np.testing.assert_array_equal(program(np.array(True), x), crd)
+    np.testing.assert_array_equal(program(np.array(False), x), dcr)
+
+
 @pytest.mark.parametrize("aligned", [0, 1])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_places_outside_of_an_image_are_zero(mode, aligned):
