@@ -406,8 +406,13 @@ def _to_odd(a: Any) -> Any:
 
 @_cast("arith.extf", "arith.truncf")
 def _float_cast(machine: Machine, op: Operation) -> Prepared:
-    """Converts a float to another type with a single rounding to nearest even."""
+    """
+    Converts a float to another type with a single rounding to nearest even; f64 to bf16 through
+    f32, as PyTorch does.
+    """
     source, target = (dtype_of(v.type) for v in (op.operands[0], op.results[0]))
+    if source == np.float64 and target == ml_dtypes.bfloat16:
+        return lambda a: (a.astype(np.float32).astype(target),)
     if source == np.float64 and target.itemsize == 1:
         # ml_dtypes would round to f32 first, which rounds twice.
         return lambda a: (_to_odd(a).astype(target),)

@@ -219,9 +219,9 @@ def _magnitude(b: _Bits, size: SSAValue, form: NarrowFloat) -> SSAValue:
 
 def _exponent(b: _Bits, bits: SSAValue) -> SSAValue:
     """Returns the f8E8M0FNU code of an f32: ties round up; zero, inf, NaN and x < 0 are NaN."""
-    # Subnormals up to 2^-127 become 2^-127, code 0.
+    # Subnormals below 1.5 * 2^-127 become 2^-127, code 0; these have no implicit one.
     code = b.right(b.add(bits, 1 << (F32_DIGITS - 1)), F32_DIGITS)
-    code = b.where("sle", (bits, 1 << (F32_DIGITS - 1)), 0, code)
+    code = b.where("slt", (bits, 3 << (F32_DIGITS - 2)), 0, code)
     code = b.where("sge", (bits, F32_INFINITY), 0xFF, code)
     return b.where("sle", (bits, 0), 0xFF, code)
 
