@@ -130,8 +130,11 @@ func.func @main(%x: tensor<2x3x{kind}>) -> tensor<3x2x{kind}> {{
     x = np.array([[1, 0, 1], [0, 1, 1]]).astype(dtype)
     program(x)
     printed = capsys.readouterr().err
-    assert f"[0] {dtype.name} 2x3\n{np.array2string(x)}\n" in printed
-    assert f"[0] {dtype.name} 3x2\n{np.array2string(x.T)}\n" in printed
+    # Kernels that only move complex numbers see their parts.
+    shown = x.view(np.float32).reshape(2, 3, 2) if dtype.kind == "c" else x
+    for array in (shown, shown.swapaxes(0, 1)):
+        sizes = "x".join(map(str, array.shape))
+        assert f"[0] {array.dtype.name} {sizes}\n{np.array2string(array)}\n" in printed
 
 
 def test_many_values_are_abbreviated(capsys):
