@@ -11,6 +11,7 @@ untuned program, per dispatch and then as a whole; those that do not win again a
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from irees.compiler import compile
 from irees.errors import ArgumentError
 from irees.fence import fenced
 from irees.frontends.imported import Imported
+from irees.options import canonical_tuning
 from irees.remarks import collect, remark
 from irees.runtime.origin import Origin
 from irees.runtime.program import Function, Program, repeatable
@@ -165,10 +167,10 @@ class Call:
         neither the caller's arguments nor the program's state change.
         """
         function, flat = _function(program, self.function), self.inputs
-        if self.named and program.signature is None:
-            raise ArgumentError(f"{function.name} takes its arguments by position")
         if self.function is None and program.signature is not None:
             flat = program.signature.flat(program.state, self.inputs, self.named)
+        elif self.named:
+            raise ArgumentError(f"{function.name} takes its arguments by position")
         return partial(function, *repeatable(function, flat))
 
     def by_key(self, program: Program) -> Callable[[], dict[str, float]]:
@@ -240,7 +242,7 @@ def tune(
         if options.pop(name, False):
             raise ArgumentError(f"{name} cannot be tuned with", hint="compile with it afterwards")
     start = options.pop("tuning", None)
-    begin: Tuning = dict(start or {} if tuning is None else tuning)
+    begin: Tuning = json.loads(canonical_tuning(start if tuning is None else tuning) or "{}")
     imported = import_source(origin.current(), **examples)
     stage = compile(imported, to="stream", time_dispatches=True, **options)
     assert isinstance(stage, ModuleOp)

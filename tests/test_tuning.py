@@ -174,6 +174,16 @@ def test_a_real_run(quick):
     np.testing.assert_allclose(program(A, B), A @ B, rtol=1e-4, atol=1e-4)
 
 
+def test_a_tuned_program_is_tuned_from_its_tuning(quick):
+    key = irees.compile(MATMUL).manifest["kernels"][0]["key"]
+    chosen = {key: [{"workgroup": [48, 80, 0]}]}
+    program = irees.compile(MATMUL, tuning=chosen)
+    assert program.tuning == chosen
+    again = irees.tune(program, [A, B], budget=0.01)
+    assert again.tuning[key]
+    np.testing.assert_allclose(again(A, B), A @ B, rtol=1e-4, atol=1e-4)
+
+
 def test_a_compiled_program_is_no_source():
     program = irees.compile(MATMUL)
     for made in (program, program.functions["main"], irees.compile(MATMUL, target="reference")):

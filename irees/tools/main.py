@@ -88,9 +88,9 @@ def _guarded(words: Sequence[str]) -> int:
         return EXIT_OK
     except BaseException as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            # What is left in the buffer would fail again at exit.
+            # Python flushes the buffer again at exit, which would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            text = "cannot write the output: no space left on the device"
+            text = "cannot write: no space is left on the device"
             return _told(ArgumentError(text, hint="free space, or write elsewhere"))
         if (found := as_irees_error(f"irees {command}", error, _given(words[1:]))) is None:
             raise

@@ -228,6 +228,21 @@ def test_a_crash_of_torch_mlir_is_an_error(tmp_path, monkeypatch, script, words)
         irees.compile(model(3))
 
 
+def test_a_file_of_the_working_folder_hides_no_module(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('hidden')")
+    monkeypatch.chdir(tmp_path)
+    check(import_onnx(model(3)), 3)
+
+
+def test_weights_beside_a_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(model(3), str(path), save_as_external_data=True, location="data", size_threshold=0)
+    check(import_onnx(path), 3)
+    check(import_onnx(onnx.load(str(path))), 3)
+    with pytest.raises(UnsupportedError, match="in a file beside it; name the model's file"):
+        import_onnx(onnx.load(str(path), load_external_data=False))
+
+
 def test_what_is_no_model_is_refused(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"no model")

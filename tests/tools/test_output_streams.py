@@ -25,7 +25,7 @@ def test_a_closed_output_is_no_error(tmp_path):
 
 def test_a_full_device_is_an_error_of_one_line(tmp_path):
     done = _run(tmp_path / "x.mlir", ">/dev/full")
-    wanted = "irees: error: cannot write the output: no space left on the device; free space"
+    wanted = "irees: error: cannot write: no space is left on the device; free space"
     assert done.returncode == 1
     assert done.stderr.startswith(wanted)
     assert done.stderr.count("\n") == 1
@@ -38,7 +38,7 @@ def test_help_needs_an_output(words):
         ["sh", "-c", line, sys.executable, *words], stderr=subprocess.PIPE, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("irees: error: cannot write the output")
+    assert done.stderr.startswith("irees: error: cannot write:")
     assert done.stderr.count("\n") == 1
 
 

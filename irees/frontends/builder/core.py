@@ -24,8 +24,6 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
     LocationAttr,
     StringAttr,
     TensorType,
@@ -41,7 +39,7 @@ from irees.blobs import Blob
 from irees.dialects.resources import resource_attr
 from irees.transforms.utils.shapes import IndexBuilder, Size
 
-from .dtypes import BOOL, INDEX, DType, Float8
+from .dtypes import BOOL, DType
 from .scalars import Body, Scalar
 
 Fn = Callable[..., Any]
@@ -160,14 +158,8 @@ class Builder(IndexBuilder):
         """A scalar constant of a real dtype."""
         key = (repr(value), dtype.name)
         if key not in self._numbers:
-            if dtype.is_integer:
-                data = int(value) if dtype is INDEX else dtype.wrap(int(value))  # type: ignore
-                attr: Attribute = IntegerAttr(data, dtype.element)  # pyright: ignore
-            elif isinstance(dtype, Float8):
-                attr = IntegerAttr(dtype.code(float(value)), dtype.element)  # pyright: ignore
-            else:
-                attr = FloatAttr(float(value), dtype.element)  # pyright: ignore
-            op = self.emit(arith.ConstantOp, (), (dtype.element,), {"value": attr})
+            attributes = {"value": dtype.attribute(value)}  # pyright: ignore
+            op = self.emit(arith.ConstantOp, (), (dtype.element,), attributes)
             self._numbers[key] = op.results[0]
         return self._numbers[key]
 

@@ -19,7 +19,9 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IndexType,
+    IntegerAttr,
     IntegerType,
 )
 from xdsl.ir import Attribute
@@ -98,6 +100,21 @@ class DType:
         signed = not self.is_unsigned and value >> (self.bits - 1)
         return value - (1 << self.bits) if signed else value
 
+    def attribute(self, value: float | bool) -> Attribute:
+        """
+        The attribute of a number. Integers wrap; floats round to nearest even, those of 16 bits
+        through f32, as in PyTorch and C. Raises TypeError for complex types.
+        """
+        if self.is_complex:
+            raise TypeError(f"{self} has no attribute")
+        if self.is_integer:
+            data = int(value) if self.kind == "index" else self.wrap(int(value))
+            return IntegerAttr(data, self.element)  # pyright: ignore
+        if self.bits == 16:
+            with np.errstate(over="ignore"):
+                value = np.float32(value)
+        return FloatAttr(float(value), self.element)  # pyright: ignore
+
 
 @dataclass(frozen=True, repr=False)
 class Float8(DType):
@@ -111,6 +128,10 @@ class Float8(DType):
         """The code nearest to a number that the format can represent, as an i8."""
         kind = getattr(ml_dtypes, f"float8_{self.name[2:].lower()}")
         return int(np.array(value, kind).view(np.int8))
+
+    def attribute(self, value: float | bool) -> Attribute:
+        """The attribute of the code of a number."""
+        return IntegerAttr(self.code(float(value)), self.element)  # pyright: ignore
 
 
 def _integer(name: str, kind: Kind, bits: int, width: int | None = None) -> DType:

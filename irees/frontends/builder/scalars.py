@@ -17,7 +17,7 @@ from typing import Any
 from xdsl.dialects import arith, cf, math, tensor
 from xdsl.dialects import complex as pairs
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -94,14 +94,8 @@ class Body:
             value = complex(value)
             parts = [self.number(v, dtype.part).value for v in (value.real, value.imag)]
             return Scalar(self, self.emit(pairs.CreateOp, parts, dtype.element), dtype)
-        if dtype.is_integer:
-            data = int(value) if dtype is INDEX else dtype.wrap(int(value))
-            attr: Attribute = IntegerAttr(data, dtype.element)  # pyright: ignore
-        elif isinstance(dtype, Float8):
-            attr = IntegerAttr(dtype.code(float(value)), dtype.element)  # pyright: ignore
-        else:
-            attr = FloatAttr(float(value), dtype.element)  # pyright: ignore
-        constant = self.emit(arith.ConstantOp, (), dtype.element, {"value": attr})
+        attributes = {"value": dtype.attribute(value)}
+        constant = self.emit(arith.ConstantOp, (), dtype.element, attributes)
         return Scalar(self, constant, dtype)
 
     def index(self, loop: int) -> Scalar:
@@ -525,7 +519,8 @@ class Scalar:
 
     def to(self, dtype: DType) -> Scalar:
         """
-        Converts to another dtype. Floats round to nearest even, integers wrap, bool is `!= 0`.
+        Converts to another dtype. Floats round to nearest even, f64 to 16 bits through f32,
+        integers wrap, bool is `!= 0`.
         Float to integer is x86's conversion: MIN if the value does not fit, through i32 for
         narrower types and through i64 for u32 and u64, as in PyTorch and numpy.
         """
@@ -559,7 +554,7 @@ class Scalar:
     def _from_float(self, dtype: DType) -> Scalar:
         if dtype.is_float:
             wider = dtype.bits > self.dtype.bits
-            if dtype.bits == self.dtype.bits:  # f16 <-> bf16
+            if dtype.bits == 16 and self.dtype is not F32:  # as PyTorch and C convert f64
                 return self.to(F32).to(dtype)
             return self._op(arith.ExtFOp if wider else arith.TruncFOp, to=dtype)
         if dtype not in (I32, I64):

@@ -32,7 +32,7 @@ _FOREIGN = {
     ),
     b"ML\xefR": ("MLIR bytecode", "mlir-opt or iree-opt converts it to text"),
 }
-"""What is not text, by its first bytes, and what to do with it."""
+"""Binary formats by their first bytes: the name, and the way out."""
 
 
 class Source:

@@ -1,9 +1,9 @@
 """
-The child process that lowers an ONNX model: `python -m irees.frontends.onnx_lowering MODEL FOLDER`.
+The child process that lowers an ONNX model: `python -m irees.frontends.onnx.lowering MODEL FOLDER`.
 
-torch-mlir may end its process or never return, so that `onnx.py` runs it apart. Writes the module's
-text to FOLDER/model.mlir, and what the caller needs to know of the model, or why it cannot be
-lowered, to FOLDER/answer.json.
+torch-mlir may crash or never return, so it gets a process of its own. The module's text is written
+to FOLDER/model.mlir, and the description of the graph, or the reason of a refusal, to
+FOLDER/answer.json.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def lower(model: str, folder: Path) -> dict[str, Any]:
         proto = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True)
     except Exception as error:
         return {"error": f"not an ONNX model: {error}"}
-    from irees.frontends.onnx_repairs import Unrepaired, repair
+    from irees.frontends.onnx.repairs import Unrepaired, repair
 
     said = described(proto.graph)
     try:

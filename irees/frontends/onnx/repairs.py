@@ -1,6 +1,6 @@
 """
 Rewrites the nodes of an ONNX graph that torch-mlir lowers to wrong values or not at all. Part of
-the child process of `onnx_lowering.py`.
+the child process of `lowering.py`.
 
     DepthToSpace (CRD)                     torch-mlir is right only if C = blocksize^3
       =>  Reshape, Transpose, Reshape
@@ -91,7 +91,8 @@ class Node:
 
     def constant(self, array: np.ndarray) -> str:
         """Adds a weight; returns its name."""
-        name = f"irees.{len(self.graph.initializer)}"
+        # Names of outputs are unique in a model, those of branches included.
+        name = f"{self.node.output[0]}.irees.{len(self.graph.initializer)}"
         self.graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 
@@ -102,8 +103,8 @@ class Node:
 
     def emit(self, kind: str, inputs: Sequence[str], last: bool = False, **attributes: Any) -> str:
         """Adds a node; returns the name of its result, that of the whole if it is the last one."""
-        count = len(self.graph.initializer) + len(self.made)
-        name = self.node.output[0] if last else f"{self.node.output[0]}.irees.{count}"
+        own = self.node.output[0]
+        name = own if last else f"{own}.irees.result.{len(self.made)}"
         self.made.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 

@@ -1,5 +1,5 @@
 """
-Imports ONNX models with torch-mlir's importer, in a child process (`onnx_lowering.py`).
+Imports ONNX models with torch-mlir's importer, in a child process (`lowering.py`).
 
     program = irees.compile("model.onnx")
     program = irees.compile(onnx.load("model.onnx"))
@@ -69,8 +69,7 @@ def import_onnx_program(model: Any) -> Imported:
 def _import(model: Any, ctx: Context | None) -> tuple[ModuleOp, dict[str, Any]]:
     """Returns the module of a model, and the description of its graph."""
     from irees.dialects.signature import mark_unsigned
-
-    from .mlir import import_mlir
+    from irees.frontends.mlir import import_mlir
 
     with tempfile.TemporaryDirectory(prefix="irees-onnx-") as name:
         folder = Path(name)
@@ -104,6 +103,10 @@ def _file_of(model: Any, folder: Path) -> Path:
         raise ArgumentError(
             f"the model is a {type(model).__name__}, but must be a path or an onnx.ModelProto"
         )
+    if any(weight.data_location for weight in model.graph.initializer):
+        raise UnsupportedError(
+            "weights of the model are in a file beside it", hint="name the model's file instead"
+        )
     file = folder / "model.onnx"
     try:
         file.write_bytes(model.SerializeToString())
@@ -115,8 +118,9 @@ def _file_of(model: Any, folder: Path) -> Path:
 
 def _lower(model: Path, folder: Path) -> None:
     """Runs the child process."""
-    command = [sys.executable, "-m", "irees.frontends.onnx_lowering", str(model), str(folder)]
-    path = os.pathsep.join(filter(None, sys.path))
+    # -P: a file in the working folder must not hide a module.
+    command = [sys.executable, "-P", "-m", "irees.frontends.onnx.lowering", str(model), str(folder)]
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     seconds = limits.limit("import_seconds")
     try:
         done = subprocess.run(
